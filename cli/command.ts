@@ -1,0 +1,49 @@
+/**
+ * What a command is: a value with a name, a usage text and a function. It touches no global: what it reads and writes
+ * is handed to it, and its result is an exit code (0 done, 1 failed, 2 misused). Data goes to stdout, words to stderr.
+ */
+import type { ParseArgsConfig } from 'node:util';
+
+export interface Command {
+  readonly name: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** What `--help` prints, an example included. */
+  readonly usage: string;
+  readonly options: NonNullable<ParseArgsConfig['options']>;
+  run(input: CommandInput, context: CommandContext): Promise<ExitCode>;
+}
+
+export type ExitCode = 0 | 1 | 2;
+
+export interface CommandInput {
+  readonly flags: Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>;
+  readonly positionals: readonly string[];
+}
+
+export interface CommandContext {
+  readonly terminal: Terminal;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** `SVC_HOME`. */
+  readonly home: string;
+  /** Fires when the user or the system asks the program to end; a second time, the second signal. */
+  readonly stop: AbortSignal;
+  readonly stopNow: AbortSignal;
+}
+
+export interface Terminal {
+  /** Data, to stdout. */
+  print(text: string): void;
+  /** Words, to stderr. */
+  say(text: string): void;
+}
+
+/** The user's mistake: said in one line, with exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** A failure that the user can do something about: said in one line, with exit code 1. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+}

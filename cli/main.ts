@@ -1,0 +1,99 @@
+/** The command line: finds the command, reads its flags, and turns every outcome into words and an exit code. */
+import { parseArgs } from 'node:util';
+import { SettingsError } from '../core/config/settings.ts';
+import { homeFolder } from '../core/config/home.ts';
+import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
+import { version } from './package.ts';
+import { serve } from './serve.ts';
+import { settings } from './settings.ts';
+import { status } from './status.ts';
+import { stop } from './stop.ts';
+
+const COMMANDS: readonly Command[] = [serve, status, stop, settings];
+
+const USAGE = `Postern: a private gate to your own AI.
+
+Usage: postern <command> [options]
+
+Commands:
+${COMMANDS.map((command) => `  ${command.name.padEnd(10)} ${command.summary}`).join('\n')}
+
+  postern <command> --help   tells more of one command
+  postern --version          prints the version
+
+Example:
+  postern serve --port 4001
+`;
+
+/** Runs one command and ends with its exit code. */
+export async function run(argv: readonly string[]): Promise<void> {
+  // Whatever is made from here on is the owner's alone to read.
+  process.umask(0o077);
+  const [stopSignal, stopNow] = [new AbortController(), new AbortController()];
+  const onSignal = (): void => (stopSignal.signal.aborted ? stopNow : stopSignal).abort();
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  const context: CommandContext = {
+    terminal: {
+      print: (text) => void process.stdout.write(`${text}\n`),
+      say: (text) => void process.stderr.write(`${text}\n`),
+    },
+    environment: process.env,
+    home: homeFolder(process.env),
+    stop: stopSignal.signal,
+    stopNow: stopNow.signal,
+  };
+  process.exitCode = await dispatch(argv, context);
+  process.off('SIGINT', onSignal);
+  process.off('SIGTERM', onSignal);
+}
+
+async function dispatch([name, ...args]: readonly string[], context: CommandContext): Promise<ExitCode> {
+  const { terminal } = context;
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    terminal.print(USAGE);
+    return name === undefined ? 2 : 0;
+  }
+  if (name === '--version' || name === '-v') {
+    terminal.print(version);
+    return 0;
+  }
+  const command = COMMANDS.find((one) => one.name === name);
+  if (command === undefined) {
+    terminal.say(`postern: there is no command "${name}". "postern --help" lists them.`);
+    return 2;
+  }
+  return runCommand(command, args, context);
+}
+
+async function runCommand(command: Command, args: readonly string[], context: CommandContext): Promise<ExitCode> {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      options: { ...command.options, help: { type: 'boolean', short: 'h' } },
+      allowPositionals: true,
+    });
+    if (values['help'] === true) {
+      context.terminal.print(command.usage);
+      return 0;
+    }
+    return await command.run({ flags: values, positionals }, context);
+  } catch (error) {
+    return explain(error, command, context);
+  }
+}
+
+function explain(error: unknown, command: Command, { terminal }: CommandContext): ExitCode {
+  if (error instanceof CommandError || error instanceof SettingsError) {
+    terminal.say(`postern: ${error.message}`);
+    return 1;
+  }
+  const isMisuse = error instanceof UsageError || isParseArgsError(error);
+  if (!isMisuse) throw error;
+  terminal.say(`postern: ${error.message}\n"postern ${command.name} --help" tells more.`);
+  return 2;
+}
+
+function isParseArgsError(error: unknown): error is Error {
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS');
+}

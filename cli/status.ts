@@ -1,0 +1,32 @@
+import type { Command } from './command.ts';
+import { findLiveServer } from './live-server.ts';
+
+export const status: Command = {
+  name: 'status',
+  summary: 'tell whether the service runs (exit code 0) or not (1)',
+  usage: `Usage: postern status [--json]
+
+Tells whether the service runs, where, and which model is loaded. Exit code 0 when it runs, 1 when it does not.
+
+  --json   one JSON object on stdout
+
+Example:
+  postern status --json
+`,
+  options: { json: { type: 'boolean' } },
+  async run({ flags }, { terminal, home }) {
+    const server = await findLiveServer(home);
+    const answer = server === undefined ? undefined : await server.ask('GET', 'status');
+    if (flags['json'] === true) {
+      terminal.print(JSON.stringify({ running: server !== undefined, ...(server && { url: server.url }), ...answer }));
+    } else if (server === undefined) {
+      terminal.print('stopped');
+    } else {
+      const models = Array.isArray(answer?.['resident_models']) ? answer['resident_models'].join(', ') : '';
+      terminal.print(
+        `running on ${server.url} (pid ${server.run.pid}), ${models === '' ? 'no model loaded' : `loaded: ${models}`}`,
+      );
+    }
+    return server === undefined ? 1 : 0;
+  },
+};

@@ -1,0 +1,189 @@
+/**
+ * The owner's settings: one flat table of names, each with its schema, its default and what it means. A value comes
+ * from a flag, else from the environment, else from `settings.json`, else from the default.
+ *
+ * The file is strict: an unknown name or a bad value stops the program and says which, since a setting that is
+ * silently ignored (a misspelled `server.expose`) is worse than one that is refused. Secrets have no place in it.
+ */
+import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import { isRecord } from '../json.ts';
+import { writeFileAtomically } from './atomic-file.ts';
+
+const origin = z.string().refine((value) => value === '*' || (URL.canParse(value) && new URL(value).origin === value), {
+  error: 'expected "*" or an origin such as "https://app.example"',
+});
+const hostname = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/, 'expected a host name in lower case, without a port');
+
+interface Definition {
+  /** The environment variable that goes before the file. */
+  readonly environment?: string;
+  readonly meaning: string;
+}
+
+const definitions = z.registry<Definition>();
+
+/** A default for requests that do not say; null leaves it to the model's own file. */
+function sampling(schema: z.ZodNumber, what: string) {
+  return schema
+    .nullable()
+    .default(null)
+    .register(definitions, { meaning: `${what} where a request says none; null: the model decides` });
+}
+
+const settingsSchema = z.strictObject({
+  'server.port': z.int().min(0).max(65_535).default(1337).register(definitions, {
+    environment: 'SVC_PORT',
+    meaning: 'TCP port; 0 takes any free one',
+  }),
+  'server.expose': z.boolean().default(false).register(definitions, {
+    meaning: 'listen on all interfaces, so that other machines on the network can connect',
+  }),
+  'server.hostnames': z.array(hostname).default([]).register(definitions, {
+    meaning: 'further names under which this machine is reached',
+  }),
+  'server.allowedOrigins': z.array(origin).default(['*']).register(definitions, {
+    meaning: 'web pages that may call: origins, or "*" for inference from any page',
+  }),
+  'models.folder': z.string().min(1).default(join(homedir(), 'MLXModels')).register(definitions, {
+    environment: 'SVC_MODELS_DIR',
+    meaning: 'where model files (*.gguf) are',
+  }),
+  'inference.threads': z.int().min(1).max(256).nullable().default(null).register(definitions, {
+    meaning: 'CPU threads that generate; null takes all cores but one',
+  }),
+  'inference.contextTokens': z.int().min(256).max(1_048_576).default(8192).register(definitions, {
+    meaning: 'the longest conversation, in tokens, that memory is kept for; a model may have less',
+  }),
+  'inference.gpu': z.enum(['auto', 'off']).default('auto').register(definitions, {
+    meaning: 'use a supported graphics card where there is one',
+  }),
+  'sampling.temperature': sampling(z.number().min(0).max(2), 'temperature'),
+  'sampling.topP': sampling(z.number().min(0).max(1), 'top-p'),
+  'sampling.topK': sampling(z.int().min(0), 'top-k'),
+  'sampling.minP': sampling(z.number().min(0).max(1), 'min-p'),
+  'sampling.repetitionPenalty': sampling(z.number().positive().max(10), 'repetition penalty'),
+  'sampling.maxTokens': sampling(z.int().min(1), 'most tokens of an answer'),
+});
+
+export type Settings = Readonly<z.output<typeof settingsSchema>>;
+export type SettingName = keyof Settings;
+export type SettingSource = 'flag' | 'environment' | 'file' | 'default';
+
+const SETTING_NAMES = Object.keys(settingsSchema.shape).filter(isSettingName);
+
+export interface SettingRow {
+  readonly name: SettingName;
+  readonly value: unknown;
+  readonly source: SettingSource;
+  readonly meaning: string;
+}
+
+/** A setting that can't be used; the message says which, why, and where it came from. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+}
+
+interface Sources {
+  readonly flags: Readonly<Partial<Record<SettingName, unknown>>>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly file: Readonly<Record<string, unknown>>;
+}
+
+export function isSettingName(name: string): name is SettingName {
+  return Object.hasOwn(settingsSchema.shape, name);
+}
+
+export function settingsPath(home: string): string {
+  return join(home, 'settings.json');
+}
+
+/** @throws {SettingsError} for a file that is not a JSON object of known settings */
+export async function readSettingsFile(home: string): Promise<Readonly<Record<string, unknown>>> {
+  const path = settingsPath(home);
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (isRecord(error) && error['code'] === 'ENOENT') return '{}';
+    throw new SettingsError(`${path} can not be read.`, { cause: error });
+  });
+  const json = parseJson(text, path);
+  for (const [name, value] of Object.entries(json)) checkSetting(name, value, path);
+  return json;
+}
+
+/** Replaces one setting in the file, or takes it out with `undefined`. @throws {SettingsError} and changes nothing */
+export async function writeSetting(home: string, name: string, value: unknown): Promise<void> {
+  const current = await readSettingsFile(home);
+  if (value !== undefined) checkSetting(name, value, 'postern settings set');
+  const { [name]: _, ...others } = current;
+  const next = value === undefined ? others : { ...others, [name]: value };
+  await writeFileAtomically(settingsPath(home), `${JSON.stringify(next, null, 2)}\n`, 0o600);
+}
+
+/** @throws {SettingsError} for a flag or variable that does not fit its schema */
+export function resolveSettings(sources: Sources): {
+  readonly settings: Settings;
+  readonly rows: readonly SettingRow[];
+} {
+  const rows = SETTING_NAMES.map((name) => resolveSetting(name, sources));
+  const settings = settingsSchema.parse(Object.fromEntries(rows.map(({ name, value }) => [name, value])));
+  return { settings, rows };
+}
+
+function resolveSetting(name: SettingName, { flags, environment, file }: Sources): SettingRow {
+  const { meaning, environment: variable } = definitionOf(name);
+  if (flags[name] !== undefined) {
+    return { name, value: checkSetting(name, flags[name], 'the command line'), source: 'flag', meaning };
+  }
+  const text = variable === undefined ? undefined : environment[variable];
+  if (text !== undefined && text !== '') {
+    return {
+      name,
+      value: checkSetting(name, parseSettingText(name, text), `$${variable}`),
+      source: 'environment',
+      meaning,
+    };
+  }
+  if (file[name] !== undefined) return { name, value: file[name], source: 'file', meaning };
+  return { name, value: settingsSchema.shape[name].parse(undefined), source: 'default', meaning };
+}
+
+function definitionOf(name: SettingName): Definition {
+  const definition = definitions.get(settingsSchema.shape[name]);
+  if (definition === undefined) throw new TypeError(`the setting ${name} was never defined`);
+  return definition;
+}
+
+/** A value as a person types it: JSON where that fits the setting, else the text itself, and a list by commas. */
+export function parseSettingText(name: SettingName, text: string): unknown {
+  const schema = settingsSchema.shape[name];
+  const candidates = [tryJson(text), text, text.split(',').map((item) => item.trim())];
+  return candidates.find((candidate) => schema.safeParse(candidate).success) ?? tryJson(text) ?? text;
+}
+
+function checkSetting(name: string, value: unknown, where: string): unknown {
+  if (!isSettingName(name)) {
+    throw new SettingsError(`${where}: there is no setting "${name}". "postern settings list" shows them all.`);
+  }
+  const schema = settingsSchema.shape[name];
+  const result = schema.safeParse(value);
+  if (result.success) return name === 'models.folder' && typeof value === 'string' ? resolve(value) : value;
+  throw new SettingsError(`${where}: ${name}: ${result.error.issues[0]?.message ?? 'not a valid value'}`);
+}
+
+function parseJson(text: string, path: string): Record<string, unknown> {
+  const json = tryJson(text);
+  if (isRecord(json)) return json;
+  throw new SettingsError(`${path} is not a JSON object. Mend it, or delete it to go back to the defaults.`);
+}
+
+function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * The failures that `core` reports to whoever called it, as one closed union of codes. What a code looks like on the
+ * wire (status, `type`, shape) is the gateway's business; `gateway/errors.ts` has the table, and a code without a row
+ * there does not compile.
+ *
+ * `TypeError` and `RangeError` are not in here: they mean that our own code is wrong, and end as a plain 500.
+ */
+export type ServiceErrorCode =
+  /** The request asks for something that the chosen model or engine can't do. */
+  | 'unsupported'
+  /** The request is malformed or contradicts itself. */
+  | 'invalid_request'
+  /** No installed model has the requested id. */
+  | 'model_not_found'
+  /** The prompt alone has more tokens than the model's context window. */
+  | 'prompt_too_long'
+  /** The model can't be loaded or run in the memory there is. */
+  | 'insufficient_resources'
+  /** More work is waiting already than the service takes on; later it may not be. */
+  | 'overloaded'
+  /** The engine died or misbehaved; the same request may succeed when repeated. */
+  | 'engine_failed'
+  /** The service is stopping and takes no more work. */
+  | 'shutting_down';
+
+interface ServiceErrorOptions {
+  readonly cause?: unknown;
+  /** The request field at fault, in the caller's own spelling, where one can be named. */
+  readonly param?: string;
+}
+
+/** A failure that its caller may see: `message` is written for them, and never holds a prompt, a key or a path. */
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError';
+  readonly code: ServiceErrorCode;
+  readonly param: string | undefined;
+
+  constructor(code: ServiceErrorCode, message: string, options: ServiceErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.param = options.param;
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * Inference with local models: at most one of them is resident, in a runner process of its own, and answers one call
+ * at a time; further calls wait in the order of their arrival. A call for another model waits for its turn and then
+ * replaces the resident one.
+ */
+import { availableParallelism } from 'node:os';
+import { ServiceError } from '../errors.ts';
+import { chatHistory, rawText } from './chat-history.ts';
+import type { InstalledModel, ModelCatalog } from './model-catalog.ts';
+import {
+  collect,
+  modelOptionsOf,
+  PROVIDER,
+  type LanguageModel,
+  type ModelCall,
+  type ModelStreamPart,
+} from './model-port.ts';
+import { startRunner, type Runner } from './runner-process.ts';
+import type { GenerateRequest, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
+import { createTurnstile } from './turnstile.ts';
+
+export interface LocalInferenceOptions {
+  readonly catalog: ModelCatalog;
+  /** The compiled `runner/main.js`. */
+  readonly runnerEntry: URL;
+  /** CPU threads that decode; `undefined` leaves one core to everything else. */
+  readonly threads?: number | undefined;
+  readonly contextTokens: number;
+  readonly gpu: 'auto' | 'off';
+  readonly sampling: SamplingDefaults;
+}
+
+export interface LocalInference {
+  /** @throws {ServiceError} `model_not_found` */
+  languageModel(id: string): Promise<LanguageModel>;
+  status(): InferenceStatus;
+  /** Ends the runner and refuses every later call. Calls in flight fail with `shutting_down`. */
+  close(): Promise<void>;
+}
+
+export interface InferenceStatus {
+  readonly resident: ResidentModel | undefined;
+  /** Calls by model id. */
+  readonly inflight: ReadonlyMap<string, { readonly running: number; readonly queued: number }>;
+}
+
+export interface ResidentModel {
+  readonly id: string;
+  readonly pid: number;
+  readonly contextTokens: number;
+}
+
+/** Calls that are running or waiting, all together; the next one is refused rather than left to wait for minutes. */
+export const MAX_CALLS = 64;
+
+/** The built-in model was trained to be read greedily: drawing at random makes it err. */
+const BUILT_IN_SAMPLING: SamplingDefaults = { temperature: 0 };
+
+export function createLocalInference(options: LocalInferenceOptions): LocalInference {
+  const local = new Local(options);
+  return {
+    languageModel: async (id) => local.languageModel(await options.catalog.resolve(id)),
+    status: () => local.status(),
+    close: () => local.close(),
+  };
+}
+
+interface CallCount {
+  running: number;
+  queued: number;
+}
+
+class Local {
+  readonly #options: LocalInferenceOptions;
+  readonly #turnstile = createTurnstile();
+  readonly #inflight = new Map<string, CallCount>();
+  readonly #closing = new AbortController();
+  #resident: { readonly model: InstalledModel; readonly runner: Runner } | undefined;
+
+  constructor(options: LocalInferenceOptions) {
+    this.#options = options;
+  }
+
+  languageModel(model: InstalledModel): LanguageModel {
+    return {
+      specificationVersion: 'v3',
+      provider: PROVIDER,
+      modelId: model.id,
+      supportedUrls: {},
+      doStream: async (call) => ({ stream: await this.#stream(model, call) }),
+      doGenerate: async (call) => collect(await this.#stream(model, call)),
+    };
+  }
+
+  status(): InferenceStatus {
+    const resident = this.#resident;
+    return {
+      resident: resident?.runner.isAlive() === true ? describe(resident.model, resident.runner) : undefined,
+      inflight: new Map([...this.#inflight].filter(([, count]) => count.running + count.queued > 0)),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new ServiceError('shutting_down', 'The service is shutting down.'));
+    await this.#resident?.runner.stop();
+  }
+
+  async #stream(model: InstalledModel, call: ModelCall): Promise<ReadableStream<ModelStreamPart>> {
+    const request = generateRequest(call);
+    const signals = [this.#closing.signal, ...(call.abortSignal === undefined ? [] : [call.abortSignal])];
+    const signal = AbortSignal.any(signals);
+    const leave = await this.#enter(model.id, signal);
+    const runner = await this.#runnerOf(model).catch((error: unknown) => {
+      leave();
+      throw error;
+    });
+    return runner.stream(request, { signal, onSettled: leave });
+  }
+
+  /** Waits for this call's turn. @returns what to do when the call is over */
+  async #enter(modelId: string, signal: AbortSignal): Promise<() => void> {
+    if (total(this.#inflight) >= MAX_CALLS) {
+      throw new ServiceError(
+        'overloaded',
+        `${MAX_CALLS} requests are running or waiting already. Try again in a moment.`,
+      );
+    }
+    const count = this.#inflight.get(modelId) ?? { running: 0, queued: 0 };
+    this.#inflight.set(modelId, count);
+    count.queued += 1;
+    const release = await this.#turnstile.enter(signal).finally(() => (count.queued -= 1));
+    count.running += 1;
+    return () => {
+      count.running -= 1;
+      release();
+    };
+  }
+
+  /** The model's runner, started if need be, in place of another model's. Only whoever has the turn may ask. */
+  async #runnerOf(model: InstalledModel): Promise<Runner> {
+    if (this.#resident?.model.path === model.path && this.#resident.runner.isAlive()) return this.#resident.runner;
+    await this.#resident?.runner.stop();
+    this.#resident = undefined;
+    const runner = await startRunner({ entry: this.#options.runnerEntry, load: loadRequest(model, this.#options) });
+    this.#resident = { model, runner };
+    // The service may have been closed while the model was loading.
+    if (this.#closing.signal.aborted) await runner.stop();
+    return runner;
+  }
+}
+
+/** @throws {ServiceError} `unsupported` for what can't be said to this engine at all */
+function generateRequest(call: ModelCall): GenerateRequest {
+  const { abortSignal: _, headers: __, prompt, ...rest } = call;
+  return {
+    ...rest,
+    input: modelOptionsOf(call).raw === true ? { rawText: rawText(prompt) } : { history: chatHistory(prompt) },
+  };
+}
+
+function total(inflight: ReadonlyMap<string, CallCount>): number {
+  return [...inflight.values()].reduce((sum, { running, queued }) => sum + running + queued, 0);
+}
+
+function describe(model: InstalledModel, runner: Runner): ResidentModel {
+  return { id: model.id, pid: runner.pid, contextTokens: runner.model.contextTokens };
+}
+
+function loadRequest(model: InstalledModel, options: LocalInferenceOptions): LoadRequest {
+  return {
+    path: model.path,
+    threads: options.threads ?? Math.max(1, availableParallelism() - 1),
+    contextTokens: options.contextTokens,
+    gpu: options.gpu,
+    settings: options.sampling,
+    bundle: model.isBuiltIn ? BUILT_IN_SAMPLING : {},
+  };
+}

@@ -1,0 +1,86 @@
+/**
+ * The model port: the one interface between whoever wants text and whoever makes it. It is the AI SDK's language
+ * model provider interface, so the local engine and every `@ai-sdk/*` provider are used alike.
+ *
+ * This file adds the little which that interface leaves open: our provider options, and what our local engine
+ * promises beyond it (`tool-input-*` parts stream as the model writes them; `finish.usage` is counted, never
+ * estimated).
+ */
+import type {
+  LanguageModelV3,
+  LanguageModelV3CallOptions,
+  LanguageModelV3Content,
+  LanguageModelV3GenerateResult,
+  LanguageModelV3StreamPart,
+} from '@ai-sdk/provider';
+import { z } from 'zod';
+import { ServiceError } from '../errors.ts';
+
+export type LanguageModel = LanguageModelV3;
+export type ModelCall = LanguageModelV3CallOptions;
+export type ModelStreamPart = LanguageModelV3StreamPart;
+
+/** The key of our options in `ModelCall.providerOptions` and of our facts in `providerMetadata`. */
+export const PROVIDER = 'postern';
+
+/** Sampling that the AI SDK has no field for, and switches that only some engines understand. */
+export const modelOptionsSchema = z.strictObject({
+  /** Drops tokens less likely than this share of the likeliest one; 0 is off. */
+  minP: z.number().min(0).max(1).optional(),
+  /** Divides the likelihood of recently used tokens; 1 is off. */
+  repetitionPenalty: z.number().positive().max(10).optional(),
+  /** False asks a reasoning model to answer without thinking first. */
+  thinking: z.boolean().optional(),
+  /** The most tokens a model may spend on thinking. */
+  thinkingBudgetTokens: z.int().nonnegative().optional(),
+  /** False allows at most one tool call in an answer. */
+  parallelToolCalls: z.boolean().optional(),
+  /** True continues the prompt's text as it stands, with no chat template around it; the prompt is one user message. */
+  raw: z.boolean().optional(),
+  /** What the caller's wire style lays down for a request that does not say; the owner and the model go before it. */
+  styleDefaults: z.strictObject({ temperature: z.number().optional() }).optional(),
+});
+export type ModelOptions = z.infer<typeof modelOptionsSchema>;
+
+/** Reads our part of the provider options; options addressed to other providers are not ours to judge. */
+export function modelOptionsOf(call: Pick<ModelCall, 'providerOptions'>): ModelOptions {
+  return modelOptionsSchema.parse(call.providerOptions?.[PROVIDER] ?? {});
+}
+
+/** Reads a stream to its end into the answer it makes up. @throws what the stream ends with instead of `finish` */
+export async function collect(stream: ReadableStream<ModelStreamPart>): Promise<LanguageModelV3GenerateResult> {
+  const content: LanguageModelV3Content[] = [];
+  let growing: { type: 'text' | 'reasoning'; text: string } | undefined;
+  for await (const part of stream) {
+    switch (part.type) {
+      case 'text-start':
+      case 'reasoning-start':
+        growing = { type: part.type === 'text-start' ? 'text' : 'reasoning', text: '' };
+        content.push(growing);
+        break;
+      case 'text-delta':
+      case 'reasoning-delta':
+        if (growing !== undefined) growing.text += part.delta;
+        break;
+      case 'tool-call':
+        content.push(part);
+        break;
+      case 'error':
+        throw part.error;
+      case 'finish': {
+        const { finishReason, usage, providerMetadata } = part;
+        return {
+          content,
+          finishReason,
+          usage,
+          warnings: [],
+          ...(providerMetadata === undefined ? {} : { providerMetadata }),
+        };
+      }
+      default:
+        // Starts, ends and fragments of what arrives whole in another part.
+        break;
+    }
+  }
+  throw new ServiceError('engine_failed', 'The model stopped before its answer was complete.');
+}

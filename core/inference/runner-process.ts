@@ -1,0 +1,202 @@
+/**
+ * The parent's end of a model runner: starts the process, turns its messages into streams, and turns its death into
+ * a failure of the calls in flight and of nothing else.
+ */
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { deferred } from '../deferred.ts';
+import { ServiceError } from '../errors.ts';
+import type { ModelStreamPart } from './model-port.ts';
+import type { Failure, FromRunner, GenerateRequest, LoadedModel, LoadRequest, ToRunner } from './runner/protocol.ts';
+
+export interface Runner {
+  readonly model: LoadedModel;
+  readonly pid: number;
+  isAlive(): boolean;
+  /**
+   * Begins a generation. Resolves when the runner accepted the request; the stream then carries everything up to
+   * `finish`. Aborting stops the generation and ends the stream with the signal's reason.
+   * @param onSettled called once, when the runner is free again, however the call ended
+   * @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies
+   */
+  stream(request: GenerateRequest, options: StreamOptions): Promise<ReadableStream<ModelStreamPart>>;
+  /** Kills the process; resolves when its memory is back with the system. */
+  stop(): Promise<void>;
+}
+
+interface StreamOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly onSettled: () => void;
+}
+
+interface StartOptions {
+  /** The compiled `runner/main.js`. */
+  readonly entry: URL;
+  readonly load: LoadRequest;
+}
+
+/** @throws {ServiceError} `insufficient_resources` or `engine_failed`, when the model can't be loaded */
+export async function startRunner({ entry, load }: StartOptions): Promise<Runner> {
+  const child = fork(entry, {
+    execArgv: [],
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    env: runnerEnvironment(process.env),
+  });
+  const runner = new RunnerProcess(child);
+  try {
+    return await runner.load(load);
+  } catch (error) {
+    await runner.stop();
+    throw error;
+  }
+}
+
+/** A runner parses files that came from anywhere; what our own variables say is not for it to know. */
+function runnerEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('SVC_')));
+}
+
+interface Call {
+  onPart(part: ModelStreamPart): void;
+  onFailure(error: Error): void;
+}
+
+class RunnerProcess {
+  readonly #child: ChildProcess;
+  readonly #calls = new Map<number, Call>();
+  readonly #loaded = deferred<LoadedModel>();
+  #lastId = 0;
+  #exit: ServiceError | undefined;
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    child.on('message', (message: FromRunner) => this.#receive(message));
+    child.on('error', () => undefined); // `exit` follows, and is where a failed start is dealt with
+    child.once('exit', (code, signal) => this.#die(signal ?? `exit code ${code ?? 'unknown'}`));
+  }
+
+  async load(request: LoadRequest): Promise<Runner> {
+    this.#send({ type: 'load', request });
+    const model = await this.#loaded.promise;
+    return {
+      model,
+      pid: this.#child.pid ?? 0,
+      isAlive: () => this.#exit === undefined,
+      stream: (call, options) => this.#stream(call, options),
+      stop: () => this.stop(),
+    };
+  }
+
+  async stop(): Promise<void> {
+    if (this.#exit !== undefined) return;
+    const exited = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await exited;
+  }
+
+  #stream(request: GenerateRequest, { signal, onSettled }: StreamOptions): Promise<ReadableStream<ModelStreamPart>> {
+    const started = deferred<ReadableStream<ModelStreamPart>>();
+    if (this.#exit !== undefined) {
+      onSettled();
+      return Promise.reject(this.#exit);
+    }
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const output = openStream(() => this.#send({ type: 'abort', id }));
+
+    const settle = (): void => {
+      this.#calls.delete(id);
+      signal?.removeEventListener('abort', abort);
+      onSettled();
+    };
+    const abort = (): void => {
+      this.#send({ type: 'abort', id });
+      started.reject(signal?.reason);
+      output.fail(signal?.reason);
+    };
+    this.#calls.set(id, {
+      onPart: (part) => {
+        started.resolve(output.stream);
+        output.write(part);
+        if (part.type === 'finish') settle();
+      },
+      onFailure: (error) => {
+        settle();
+        started.reject(error);
+        output.fail(error);
+      },
+    });
+    signal?.addEventListener('abort', abort, { once: true });
+    this.#send({ type: 'generate', id, request });
+    if (signal?.aborted === true) abort();
+    return started.promise;
+  }
+
+  #send(message: ToRunner): void {
+    // A runner that died in this very moment is reported by its `exit`.
+    if (this.#child.connected) this.#child.send(message, () => undefined);
+  }
+
+  #receive(message: FromRunner): void {
+    switch (message.type) {
+      case 'loaded':
+        return this.#loaded.resolve(message.model);
+      case 'load-failed':
+        return this.#loaded.reject(errorOf(message.failure));
+      case 'part':
+        return this.#calls.get(message.id)?.onPart(message.part);
+      case 'failed':
+        return this.#calls.get(message.id)?.onFailure(errorOf(message.failure));
+    }
+  }
+
+  #die(how: string): void {
+    this.#exit = new ServiceError(
+      'engine_failed',
+      `The model runner stopped unexpectedly (${how}). Repeating the request starts a new one.`,
+    );
+    this.#loaded.reject(this.#exit);
+    for (const call of this.#calls.values()) call.onFailure(this.#exit);
+  }
+}
+
+function errorOf({ code, message, param }: Failure): ServiceError {
+  return new ServiceError(code, message, param === undefined ? {} : { param });
+}
+
+interface OutputStream {
+  readonly stream: ReadableStream<ModelStreamPart>;
+  write(part: ModelStreamPart): void;
+  fail(error: unknown): void;
+}
+
+/** A stream that ends with its `finish` part. What a slow reader leaves waiting is bounded by the context window. */
+function openStream(onCancel: () => void): OutputStream {
+  let isOpen = true;
+  let controller: ReadableStreamDefaultController<ModelStreamPart> | undefined;
+  const stream = new ReadableStream<ModelStreamPart>({
+    start: (given) => {
+      controller = given;
+    },
+    cancel: () => {
+      isOpen = false;
+      onCancel();
+    },
+  });
+  return {
+    stream,
+    write: (part) => {
+      if (!isOpen) return;
+      controller?.enqueue(part);
+      if (part.type !== 'finish') return;
+      isOpen = false;
+      controller?.close();
+    },
+    fail: (error) => {
+      if (!isOpen) return;
+      isOpen = false;
+      controller?.error(error);
+    },
+  };
+}

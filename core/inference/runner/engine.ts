@@ -1,0 +1,311 @@
+/**
+ * node-llama-cpp behind the model port: loads one GGUF file, then generates for one call at a time (the parent keeps
+ * the queue). Everything that is peculiar to the engine ends in this file and its neighbours.
+ */
+import { randomInt } from 'node:crypto';
+import {
+  getLlama,
+  InsufficientMemoryError,
+  LlamaChat,
+  LlamaCompletion,
+  LlamaLogLevel,
+  resolveChatWrapper,
+  type ChatHistoryItem,
+  type ChatWrapper,
+  type LLamaChatGenerateResponseOptions,
+  type Llama,
+  type LlamaChatResponse,
+  type LlamaContextSequence,
+  type LlamaModel,
+} from 'node-llama-cpp';
+import type { LanguageModelV3FunctionTool, LanguageModelV3Usage } from '@ai-sdk/provider';
+import { ServiceError } from '../../errors.ts';
+import { modelOptionsOf, PROVIDER, type ModelStreamPart } from '../model-port.ts';
+import { chatTemplate, grammarFunctions } from './chat-template.ts';
+import { anyObject, grammarSchema } from './grammar-schema.ts';
+import type { GenerateRequest, LoadedModel, LoadRequest } from './protocol.ts';
+import { ResponseParts } from './response-parts.ts';
+import { bundleSampling, resolveSampling } from './sampling.ts';
+
+export interface GenerateOptions {
+  /** Ends the generation within a token; the stream then finishes with reason `other`. */
+  readonly signal: AbortSignal;
+  readonly emit: (part: ModelStreamPart) => void;
+}
+
+export interface Engine {
+  readonly model: LoadedModel;
+  /**
+   * Emits `stream-start` once the request is known to be answerable, then the answer, then `finish`.
+   * @throws {ServiceError} before anything is emitted: `prompt_too_long`, `unsupported`, `invalid_request`
+   */
+  generate(request: GenerateRequest, options: GenerateOptions): Promise<void>;
+}
+
+/** @throws {ServiceError} `insufficient_resources`, or `engine_failed` for a file that is no usable model */
+export async function loadEngine(request: LoadRequest): Promise<Engine> {
+  const llama = await getLlama({
+    gpu: request.gpu === 'auto' ? 'auto' : false,
+    build: 'never',
+    skipDownload: true,
+    maxThreads: request.threads,
+    logLevel: LlamaLogLevel.error,
+  });
+  const model = await llama.loadModel({ modelPath: request.path }).catch(refuseLoad);
+  const contextSize = Math.min(request.contextTokens, model.trainContextSize);
+  const context = await model.createContext({ sequences: 1, contextSize, threads: request.threads }).catch(refuseLoad);
+  const loaded = new LoadedEngine(llama, model, context.getSequence(), request);
+  return { model: loaded.describe(), generate: (call, options) => loaded.generate(call, options) };
+}
+
+/** What is the same for a conversation and for raw text. */
+type RunOptions = ReturnType<typeof samplingOptions> & {
+  readonly maxTokens: number;
+  readonly customStopTriggers: readonly string[];
+  readonly signal: AbortSignal;
+  readonly stopOnAbortSignal: boolean;
+};
+
+interface Prepared {
+  readonly promptTokens: number;
+  /** Generates, and tells why it stopped. */
+  run(options: RunOptions, parts: ResponseParts): Promise<LlamaChatResponse['metadata']>;
+}
+
+class LoadedEngine {
+  readonly #llama: Llama;
+  readonly #model: LlamaModel;
+  readonly #sequence: LlamaContextSequence;
+  readonly #load: LoadRequest;
+  readonly #family: ChatWrapper;
+  /** The same family told to answer without thinking, for those that can be told. */
+  readonly #thoughtless: ChatWrapper;
+
+  constructor(llama: Llama, model: LlamaModel, sequence: LlamaContextSequence, load: LoadRequest) {
+    this.#llama = llama;
+    this.#model = model;
+    this.#sequence = sequence;
+    this.#load = load;
+    this.#family = resolveChatWrapper(model);
+    this.#thoughtless = resolveChatWrapper(model, { customWrapperSettings: { qwen: { thoughts: 'discourage' } } });
+  }
+
+  describe(): LoadedModel {
+    return {
+      contextTokens: this.#sequence.contextSize,
+      trainedContextTokens: this.#model.trainContextSize,
+    };
+  }
+
+  async generate(request: GenerateRequest, { signal, emit }: GenerateOptions): Promise<void> {
+    const prepared =
+      'rawText' in request.input
+        ? this.#prepareRaw(request.input.rawText)
+        : this.#prepareChat(request, request.input.history);
+    const { promptTokens } = prepared;
+    const room = this.#sequence.contextSize - promptTokens - 1;
+    if (room < 1) throw promptTooLong(promptTokens, this.#sequence.contextSize);
+
+    emit({ type: 'stream-start', warnings: [] });
+    const parts = new ResponseParts(emit);
+    const before = this.#sequence.tokenMeter.getState();
+    const options = {
+      ...samplingOptions(request, this.#load, this.#model),
+      maxTokens: Math.min(request.maxOutputTokens ?? this.#load.settings.maxTokens ?? room, room),
+      customStopTriggers: request.stopSequences ?? [],
+      signal,
+      stopOnAbortSignal: true,
+    };
+    const metadata = await prepared.run(options, parts).catch((error: unknown) => {
+      // An abort before the first token is reported as an error.
+      if (signal.aborted) return undefined;
+      throw error;
+    });
+    parts.end();
+    const spent = this.#sequence.tokenMeter.diff(before);
+    emit(finishPart(metadata, usage({ promptTokens, spent, reasoningTokens: parts.reasoningTokens })));
+  }
+
+  #prepareRaw(text: string): Prepared {
+    const tokens = this.#model.tokenize(text);
+    return {
+      promptTokens: tokens.length,
+      run: async (options, parts) => {
+        const completion = new LlamaCompletion({ contextSequence: this.#sequence });
+        const { metadata } = await completion
+          .generateCompletionWithMeta(tokens, {
+            ...options,
+            disableContextShift: true,
+            onTextChunk: (chunk) => parts.write('text', chunk),
+          })
+          .finally(() => completion.dispose({ disposeSequence: false }));
+        return metadata;
+      },
+    };
+  }
+
+  #prepareChat(request: GenerateRequest, history: ChatHistoryItem[]): Prepared {
+    const { thinking, thinkingBudgetTokens = Infinity } = modelOptionsOf(request);
+    const tools = callableTools(request);
+    const template = chatTemplate(thinking === false ? this.#thoughtless : this.#family, {
+      tools,
+      mustCall: request.toolChoice?.type === 'required' || request.toolChoice?.type === 'tool',
+    });
+    return {
+      promptTokens: this.#countPrompt(template, history, tools),
+      run: async (options, parts) => {
+        const chat = new LlamaChat({ contextSequence: this.#sequence, chatWrapper: template });
+        const output = await this.#output(request, tools, parts);
+        const { metadata } = await chat
+          .generateResponse(history, {
+            ...options,
+            ...output,
+            budgets: { thoughtTokens: thinking === false ? 0 : thinkingBudgetTokens },
+            contextShift: { strategy: refuseShift },
+            onResponseChunk: ({ type, text, tokens }) =>
+              parts.write(type === 'segment' ? 'reasoning' : 'text', text, tokens.length),
+          })
+          .finally(() => chat.dispose());
+        return metadata;
+      },
+    };
+  }
+
+  #countPrompt(
+    template: ChatWrapper,
+    history: readonly ChatHistoryItem[],
+    tools: readonly LanguageModelV3FunctionTool[],
+  ): number {
+    const { contextText } = template.generateContextState({
+      chatHistory: history.at(-1)?.type === 'model' ? history : [...history, { type: 'model', response: [] }],
+      ...(tools.length === 0 ? {} : { availableFunctions: grammarFunctions(tools) }),
+    });
+    return contextText.tokenize(this.#model.tokenizer).length;
+  }
+
+  /** Tools or a response format, never both: the engine follows one grammar at a time. */
+  async #output(request: GenerateRequest, tools: readonly LanguageModelV3FunctionTool[], parts: ResponseParts) {
+    const format = request.responseFormat;
+    if (format?.type === 'json') {
+      const schema = format.schema === undefined ? anyObject() : grammarSchema(format.schema, 'written');
+      // The engine infers the answer's type from a literal schema; one of an unknown shape has to be given as a choice.
+      return { grammar: await this.#llama.createGrammarForJsonSchema({ oneOf: [schema] }).catch(refuseSchema) };
+    }
+    if (tools.length === 0) return {};
+    return {
+      functions: grammarFunctions(tools),
+      ...(modelOptionsOf(request).parallelToolCalls === false ? { maxParallelFunctionCalls: 1 } : {}),
+      onFunctionCallParamsChunk: (chunk: { functionName: string; paramsChunk: string }) =>
+        parts.writeCall(chunk.functionName, chunk.paramsChunk),
+      onFunctionCall: (call: { functionName: string }) => parts.endCall(call.functionName),
+    } satisfies Partial<LLamaChatGenerateResponseOptions>;
+  }
+}
+
+/** How the engine draws tokens for this request. */
+function samplingOptions(request: GenerateRequest, load: LoadRequest, model: LlamaModel) {
+  const bundle = { ...load.bundle, ...bundleSampling(model.fileInfo.metadata) };
+  const { repetitionPenalty, ...sampling } = resolveSampling(request, load.settings, bundle);
+  return {
+    ...sampling,
+    seed: request.seed ?? randomInt(2 ** 31),
+    repeatPenalty: {
+      penalty: repetitionPenalty,
+      frequencyPenalty: request.frequencyPenalty ?? 0,
+      presencePenalty: request.presencePenalty ?? 0,
+    },
+  };
+}
+
+/** The tools that the model may call now. Tools that only another provider could run are no business of this engine. */
+function callableTools({ tools = [], toolChoice, responseFormat }: GenerateRequest): LanguageModelV3FunctionTool[] {
+  if (toolChoice?.type === 'none') return [];
+  const functions = tools.filter((tool) => tool.type === 'function');
+  if (functions.length > 0 && responseFormat?.type === 'json') {
+    throw new ServiceError(
+      'unsupported',
+      'This model follows either tools or a response format, not both in one request.',
+      {
+        param: 'response_format',
+      },
+    );
+  }
+  const named = toolChoice?.type === 'tool' ? functions.filter((tool) => tool.name === toolChoice.toolName) : functions;
+  if (named.length === 0 && (toolChoice?.type === 'tool' || toolChoice?.type === 'required')) {
+    throw new ServiceError('invalid_request', 'The tool choice names a tool that is not among the tools.', {
+      param: 'tool_choice',
+    });
+  }
+  return named;
+}
+
+function promptTooLong(promptTokens: number, contextTokens: number): ServiceError {
+  return new ServiceError(
+    'prompt_too_long',
+    `The prompt has ${promptTokens} tokens, but this model's context window holds ${contextTokens}, the answer included.`,
+    { param: 'messages' },
+  );
+}
+
+/** The engine would drop the oldest messages here. The room was measured, so this is never reached; if it is, say so. */
+function refuseShift(): never {
+  throw new ServiceError('engine_failed', 'The context window is full.');
+}
+
+function refuseSchema(cause: unknown): never {
+  throw new ServiceError('unsupported', 'This model can not be held to that JSON schema.', {
+    param: 'response_format',
+    cause,
+  });
+}
+
+function refuseLoad(cause: unknown): never {
+  if (cause instanceof InsufficientMemoryError) {
+    throw new ServiceError('insufficient_resources', 'There is not enough free memory to load this model.', { cause });
+  }
+  throw new ServiceError(
+    'engine_failed',
+    'The model file can not be loaded: it is damaged, or not a GGUF chat model.',
+    { cause },
+  );
+}
+
+function finishPart(metadata: LlamaChatResponse['metadata'] | undefined, spent: LanguageModelV3Usage): ModelStreamPart {
+  const stop = metadata?.stopReason === 'customStopTrigger' ? metadata.customStopTrigger : undefined;
+  return {
+    type: 'finish',
+    usage: spent,
+    finishReason: { unified: FINISH_REASONS[metadata?.stopReason ?? 'abort'], raw: metadata?.stopReason },
+    ...(stop === undefined ? {} : { providerMetadata: { [PROVIDER]: { stopSequence: stop.join('') } } }),
+  };
+}
+
+const FINISH_REASONS = {
+  eogToken: 'stop',
+  stopGenerationTrigger: 'stop',
+  customStopTrigger: 'stop',
+  functionCalls: 'tool-calls',
+  maxTokens: 'length',
+  abort: 'other',
+} as const satisfies Record<LlamaChatResponse['metadata']['stopReason'], string>;
+
+interface Spent {
+  readonly promptTokens: number;
+  readonly spent: { readonly usedInputTokens: number; readonly usedOutputTokens: number };
+  readonly reasoningTokens: number;
+}
+
+/** Counted by the engine: what it did not have to evaluate again of a prompt was still there from an earlier one. */
+function usage({ promptTokens, spent, reasoningTokens }: Spent): LanguageModelV3Usage {
+  const evaluated = Math.min(promptTokens, spent.usedInputTokens);
+  const total = spent.usedOutputTokens;
+  return {
+    inputTokens: {
+      total: promptTokens,
+      noCache: evaluated,
+      cacheRead: promptTokens - evaluated,
+      cacheWrite: undefined,
+    },
+    outputTokens: { total, text: Math.max(0, total - reasoningTokens), reasoning: reasoningTokens },
+  };
+}

@@ -1,0 +1,70 @@
+/**
+ * What a gateway and its model runners say to each other over Node's IPC channel: one JSON message each. Both ends
+ * are ours and start from the same build, so there is no version; the runner trusts its parent, and the parent
+ * treats a runner that breaks off as dead.
+ *
+ *     parent                         runner
+ *       load  ───────────────────────▶
+ *             ◀─────────────────────── loaded | load-failed
+ *       generate {id} ───────────────▶
+ *             ◀─────────────────────── part {id} *
+ *       abort {id} (any time) ───────▶
+ *             ◀─────────────────────── failed {id} | a last part of type `finish` {id}
+ */
+import type { ChatHistoryItem } from 'node-llama-cpp';
+import type { ModelCall, ModelStreamPart } from '../model-port.ts';
+import type { ServiceErrorCode } from '../../errors.ts';
+
+export interface LoadRequest {
+  readonly path: string;
+  /** CPU threads that decode. */
+  readonly threads: number;
+  /** The most tokens of context to allocate; the model's own training length caps it further. */
+  readonly contextTokens: number;
+  /** `auto` uses a supported graphics card where there is one. */
+  readonly gpu: 'auto' | 'off';
+  /** The owner's sampling settings. */
+  readonly settings: SamplingDefaults;
+  /** Sampling that the model's maker recommends; the file's own metadata goes before it. */
+  readonly bundle: SamplingDefaults;
+}
+
+/** Sampling that holds where a request does not say; absent leaves it to the model's file, then to the engine. */
+export interface SamplingDefaults {
+  readonly temperature?: number | undefined;
+  readonly topP?: number | undefined;
+  readonly topK?: number | undefined;
+  readonly minP?: number | undefined;
+  readonly repetitionPenalty?: number | undefined;
+  readonly maxTokens?: number | undefined;
+}
+
+/** A model call as it is sent: the prompt already in the engine's own form, the abort signal a message of its own. */
+export interface GenerateRequest extends Omit<ModelCall, 'prompt' | 'abortSignal' | 'headers' | 'includeRawChunks'> {
+  /** A conversation, or text to go on with as it stands. */
+  readonly input: { readonly history: ChatHistoryItem[] } | { readonly rawText: string };
+}
+
+export interface LoadedModel {
+  /** Tokens of context that one conversation may fill. */
+  readonly contextTokens: number;
+  /** Tokens of context that the model was trained for. */
+  readonly trainedContextTokens: number;
+}
+
+export interface Failure {
+  readonly code: ServiceErrorCode;
+  readonly message: string;
+  readonly param?: string | undefined;
+}
+
+export type ToRunner =
+  | { readonly type: 'load'; readonly request: LoadRequest }
+  | { readonly type: 'generate'; readonly id: number; readonly request: GenerateRequest }
+  | { readonly type: 'abort'; readonly id: number };
+
+export type FromRunner =
+  | { readonly type: 'loaded'; readonly model: LoadedModel }
+  | { readonly type: 'load-failed'; readonly failure: Failure }
+  | { readonly type: 'part'; readonly id: number; readonly part: ModelStreamPart }
+  | { readonly type: 'failed'; readonly id: number; readonly failure: Failure };

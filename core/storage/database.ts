@@ -1,0 +1,52 @@
+/**
+ * `SVC_HOME/state.db`: what the service keeps, in SQLite. Each module owns its tables and brings them up to date by
+ * itself, one numbered migration after the other. What a statement wrote survives `kill -9`; after a power cut the
+ * last moments may be missing, never half there (WAL with `synchronous = NORMAL`).
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+
+export type Database = Sqlite.Database;
+
+/** How long a statement waits for another process (the command line, say) to finish its own. */
+const BUSY_TIMEOUT_MS = 5000;
+
+export function openDatabase(home: string): Database {
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  const database = new Sqlite(join(home, 'state.db'), { timeout: BUSY_TIMEOUT_MS });
+  database.pragma('journal_mode = WAL');
+  database.pragma('synchronous = NORMAL');
+  database.pragma('foreign_keys = ON');
+  database.exec(
+    'CREATE TABLE IF NOT EXISTS schema_versions (module TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT',
+  );
+  return database;
+}
+
+/**
+ * Runs those of a module's migrations that this database has not seen: the first makes version 1, and so on. All of
+ * them or none.
+ * @throws {Error} when the database was written by a newer version of the program
+ */
+export function migrate(database: Database, module: string, migrations: readonly string[]): void {
+  const run = database.transaction(() => {
+    const row = database
+      .prepare<[string], { version: number }>('SELECT version FROM schema_versions WHERE module = ?')
+      .get(module);
+    const current = row?.version ?? 0;
+    if (current > migrations.length) {
+      throw new Error(
+        `state.db was written by a newer version of Postern (${module} ${current}). Update, or use another SVC_HOME.`,
+      );
+    }
+    if (current === migrations.length) return;
+    for (const migration of migrations.slice(current)) database.exec(migration);
+    database
+      .prepare(
+        'INSERT INTO schema_versions VALUES (?, ?) ON CONFLICT (module) DO UPDATE SET version = excluded.version',
+      )
+      .run(module, migrations.length);
+  });
+  run.immediate();
+}

@@ -1,0 +1,65 @@
+/**
+ * Which web pages may read our answers, in the browser's own terms (https://fetch.spec.whatwg.org/#http-cors-protocol).
+ * Pure. Policy decides what a page may do; this only tells its browser.
+ */
+import type { Site } from './guard.ts';
+import type { AccessClass } from './policy.ts';
+import type { Method } from './route.ts';
+
+/** Browsers may keep a preflight's answer for this long. */
+const MAX_AGE_SECONDS = '600';
+
+/** What a page's script may read beside the standard headers. */
+const EXPOSED_HEADERS = 'retry-after, x-request-id';
+
+interface CorsRequest {
+  readonly access: AccessClass;
+  readonly site: Site;
+  readonly origin: string | undefined;
+}
+
+/** Headers for an answer: none where the page is not to read it. */
+export function corsHeaders({ access, site, origin }: CorsRequest): Record<string, string> {
+  if (origin === undefined) return {};
+  if (site === 'any' && isOpen(access)) {
+    return { 'access-control-allow-origin': '*', 'access-control-expose-headers': EXPOSED_HEADERS };
+  }
+  if (site !== 'own' && site !== 'listed') return { vary: 'origin' };
+  if (access === 'admin' && site !== 'own') return { vary: 'origin' };
+  return { 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED_HEADERS, vary: 'origin' };
+}
+
+interface PreflightRequest extends CorsRequest {
+  readonly method: Method;
+  /** `Access-Control-Request-Headers`. */
+  readonly requestedHeaders: string | undefined;
+}
+
+/** Headers for the answer to `OPTIONS`. */
+export function preflightHeaders(request: PreflightRequest): Record<string, string> {
+  const allowed = corsHeaders(request);
+  if (allowed['access-control-allow-origin'] === undefined) return allowed;
+  const methods = new Set(['GET', 'POST', 'OPTIONS', ...(request.access === 'admin' ? ['PUT'] : []), request.method]);
+  return {
+    ...allowed,
+    'access-control-allow-methods': [...methods].join(', '),
+    'access-control-allow-headers': allowedHeaders(request),
+    'access-control-max-age': MAX_AGE_SECONDS,
+    vary: 'origin, access-control-request-headers',
+  };
+}
+
+/**
+ * Browser SDKs send headers of their own (`x-stainless-*`, `anthropic-version`, …) and new ones with each release.
+ * None of them means anything to inference, so there whatever is asked for is allowed; elsewhere the contract's two.
+ */
+function allowedHeaders({ access, requestedHeaders }: PreflightRequest): string {
+  const isPlainList = requestedHeaders !== undefined && /^[\w!#$%&'*+.^`|~, -]{1,2048}$/.test(requestedHeaders);
+  return isOpen(access) && isPlainList
+    ? `Content-Type, Authorization, ${requestedHeaders}`
+    : 'Content-Type, Authorization';
+}
+
+function isOpen(access: AccessClass): boolean {
+  return access === 'public' || access === 'health' || access === 'inference';
+}

@@ -1,0 +1,134 @@
+/**
+ * What each failure looks like from outside: one row for each code, and none can be missing. Texts that come with a
+ * `ServiceError` were written for its reader; every other error is ours to read, in the log, and says nothing outside.
+ */
+import { ServiceError, type ServiceErrorCode } from '../core/errors.ts';
+import type { Refusal } from './policy.ts';
+
+/** Failures that the gateway itself finds, before any of its handlers runs. */
+export type RequestErrorCode =
+  | 'bad_request'
+  | 'body_too_large'
+  | 'foreign_host'
+  | 'method_not_allowed'
+  | 'not_found'
+  | 'not_implemented'
+  | 'rate_limited'
+  | 'unsupported_media_type';
+
+export type ErrorCode = ServiceErrorCode | Refusal | RequestErrorCode | 'internal';
+
+/** The contract's `type` of an error: three of its own, and those that the styles' own standards have for the rest. */
+export type ErrorType =
+  | 'invalid_request_error'
+  | 'internal_error'
+  | 'insufficient_resources'
+  | 'authentication_error'
+  | 'permission_error'
+  | 'rate_limit_error'
+  | 'upgrade_required';
+
+interface ErrorRow {
+  readonly status: number;
+  readonly type: ErrorType;
+}
+
+const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
+  bad_request: { status: 400, type: 'invalid_request_error' },
+  invalid_request: { status: 400, type: 'invalid_request_error' },
+  prompt_too_long: { status: 400, type: 'invalid_request_error' },
+  unsupported: { status: 400, type: 'invalid_request_error' },
+  unauthenticated: { status: 401, type: 'authentication_error' },
+  agent_scope_denied: { status: 403, type: 'permission_error' },
+  cross_site: { status: 403, type: 'permission_error' },
+  forbidden: { status: 403, type: 'permission_error' },
+  foreign_host: { status: 403, type: 'permission_error' },
+  model_not_found: { status: 404, type: 'invalid_request_error' },
+  not_found: { status: 404, type: 'invalid_request_error' },
+  method_not_allowed: { status: 405, type: 'invalid_request_error' },
+  body_too_large: { status: 413, type: 'invalid_request_error' },
+  unsupported_media_type: { status: 415, type: 'invalid_request_error' },
+  secure_channel_required: { status: 426, type: 'upgrade_required' },
+  rate_limited: { status: 429, type: 'rate_limit_error' },
+  internal: { status: 500, type: 'internal_error' },
+  engine_failed: { status: 500, type: 'internal_error' },
+  not_implemented: { status: 501, type: 'invalid_request_error' },
+  insufficient_resources: { status: 503, type: 'insufficient_resources' },
+  overloaded: { status: 503, type: 'insufficient_resources' },
+  shutting_down: { status: 503, type: 'internal_error' },
+};
+
+/** Refused before a handler ran. The message is for the caller, and names the remedy where there is one. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
+  readonly code: Refusal | RequestErrorCode;
+  readonly param: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    code: Refusal | RequestErrorCode,
+    message: string,
+    {
+      param,
+      headers = {},
+    }: { readonly param?: string | undefined; readonly headers?: Readonly<Record<string, string>> } = {},
+  ) {
+    super(message);
+    this.code = code;
+    this.param = param;
+    this.headers = headers;
+  }
+}
+
+/** What a client should wait before it asks again; a short answer takes about this long. */
+const RETRY_AFTER_SECONDS = '5';
+
+/** A failure as every wire style starts from it. */
+export interface OutwardError extends ErrorRow {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly param: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export function outwardError(error: unknown): OutwardError {
+  if (error instanceof RequestError) {
+    return {
+      ...TABLE[error.code],
+      code: error.code,
+      message: error.message,
+      param: error.param,
+      headers: error.headers,
+    };
+  }
+  if (error instanceof ServiceError) {
+    const headers = error.code === 'overloaded' ? { 'retry-after': RETRY_AFTER_SECONDS } : {};
+    return { ...TABLE[error.code], code: error.code, message: error.message, param: error.param, headers };
+  }
+  return {
+    ...TABLE.internal,
+    code: 'internal',
+    message: 'Something went wrong inside the service. Its log says more.',
+    param: undefined,
+    headers: {},
+  };
+}
+
+const REFUSAL_MESSAGES: Readonly<Record<Refusal, string>> = {
+  unauthenticated: 'This needs an access key: send it as "Authorization: Bearer svc-v1…" or as "x-api-key".',
+  forbidden: 'This can only be called from the machine that the service runs on.',
+  cross_site:
+    'A web page may not call this. Add its origin to the setting server.allowedOrigins, or call from outside a browser.',
+  agent_scope_denied: 'The credential is for another agent.',
+  secure_channel_required: 'From another machine this is only possible through the secure channel of a paired device.',
+};
+
+/** RFC 9110 §11.6.1 and §15.5.22: these two statuses say in a header what would be accepted. */
+const REFUSAL_HEADERS: Readonly<Partial<Record<Refusal, Readonly<Record<string, string>>>>> = {
+  unauthenticated: { 'www-authenticate': 'Bearer' },
+  secure_channel_required: { upgrade: 'svc-secure-v1' },
+};
+
+export function refusalError(refusal: Refusal): RequestError {
+  return new RequestError(refusal, REFUSAL_MESSAGES[refusal], { headers: REFUSAL_HEADERS[refusal] ?? {} });
+}

@@ -1,0 +1,84 @@
+/**
+ * Who may call what. Each route has an access class; this file says what each class asks of a caller, and nothing
+ * else in the gateway does. `docs/access.md` is the same table for people.
+ */
+import type { AgentAddress, Caller } from './caller.ts';
+import type { Site } from './guard.ts';
+
+export type AccessClass = 'public' | 'health' | 'inference' | 'tools' | 'agents' | 'dispatch' | 'admin';
+
+export interface PolicyRequest {
+  readonly caller: Caller;
+  readonly site: Site;
+  /** True when the request carries the token of this very run, which only this machine's owner can read. */
+  readonly hasRunToken: boolean;
+  /** The agent that the route acts on, where it names one. */
+  readonly agent?: { readonly isBuiltIn: boolean; readonly address: AgentAddress } | undefined;
+}
+
+export type Refusal =
+  /** No credential, where one is needed. */
+  | 'unauthenticated'
+  /** Nothing that this caller could present would do. */
+  | 'forbidden'
+  /** A web page that has no business here. */
+  | 'cross_site'
+  /** Right caller, wrong agent. */
+  | 'agent_scope_denied'
+  /** Allowed only inside the encrypted channel. */
+  | 'secure_channel_required';
+
+export type Verdict =
+  | {
+      readonly allowed: true;
+      /** `summary`: a remote or cross-site caller sees less. */ readonly view: 'full' | 'summary';
+    }
+  | { readonly allowed: false; readonly refusal: Refusal };
+
+const FULL: Verdict = { allowed: true, view: 'full' };
+const SUMMARY: Verdict = { allowed: true, view: 'summary' };
+const refuse = (refusal: Refusal): Verdict => ({ allowed: false, refusal });
+
+export function decide(access: AccessClass, request: PolicyRequest): Verdict {
+  const { caller, site } = request;
+  const isLocal = caller.transport === 'loopback';
+  const isKnown = isLocal || caller.credential !== 'none';
+  switch (access) {
+    case 'public':
+      return FULL;
+    case 'health':
+      return isKnown && !isUninvited(site) ? FULL : SUMMARY;
+    case 'inference':
+      if (site === 'foreign') return refuse('cross_site');
+      return isKnown ? FULL : refuse('unauthenticated');
+    case 'tools':
+    case 'agents':
+      if (isUninvited(site)) return refuse('cross_site');
+      return isKnown ? FULL : refuse('unauthenticated');
+    case 'dispatch':
+      if (isUninvited(site)) return refuse('cross_site');
+      return isLocal ? FULL : decideRemoteDispatch(request);
+    case 'admin':
+      return decideAdmin(request);
+  }
+}
+
+/** `*` invites every page to inference, which costs the owner time and nothing else; not to what acts for them. */
+function isUninvited(site: Site): boolean {
+  return site === 'any' || site === 'foreign';
+}
+
+function decideRemoteDispatch({ caller, agent }: PolicyRequest): Verdict {
+  if (caller.credential === 'none') return refuse('unauthenticated');
+  if (!caller.sealed) return refuse('secure_channel_required');
+  if (agent === undefined) return FULL;
+  if (agent.isBuiltIn) return refuse('forbidden');
+  return caller.scope === 'master' || caller.scope === agent.address ? FULL : refuse('agent_scope_denied');
+}
+
+/** Only this machine, never a credential: a stolen key must not be able to change who holds keys. */
+function decideAdmin({ caller, site, hasRunToken }: PolicyRequest): Verdict {
+  if (caller.transport !== 'loopback' || caller.sealed) return refuse('forbidden');
+  if (site === 'none') return FULL;
+  return site === 'own' && hasRunToken ? FULL : refuse('cross_site');
+}

@@ -1,0 +1,52 @@
+/** A handler's reply onto the wire: JSON, text, or a stream that goes no faster than its reader. */
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { FastifyReply } from 'fastify';
+import type { Reply } from './route.ts';
+
+/** A stream says nothing for no longer than this, so that no proxy or phone takes the connection for dead. */
+const KEEP_ALIVE_MS = 15_000;
+
+/** A comment: every reader of server-sent events skips it. */
+const KEEP_ALIVE = ': keep-alive\n\n';
+
+export async function sendReply(reply: FastifyReply, { status = 200, headers = {}, body }: Reply): Promise<void> {
+  reply.code(status).headers(headers);
+  if (typeof body === 'string') return void reply.type('text/plain; charset=utf-8').send(body);
+  if (!(Symbol.asyncIterator in body)) return void reply.send(body);
+  reply.hijack();
+  reply.raw.writeHead(status, plainHeaders(reply));
+  await sendStream(reply.raw, body, headers['content-type']?.startsWith('text/event-stream') === true);
+}
+
+/** Hijacking takes Fastify out of the way, its headers with it. */
+function plainHeaders(reply: FastifyReply): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = {};
+  for (const [name, value] of Object.entries(reply.getHeaders())) {
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value : String(value);
+  }
+  return headers;
+}
+
+async function sendStream(
+  response: ServerResponse,
+  pieces: AsyncIterable<string>,
+  isEventStream: boolean,
+): Promise<void> {
+  // A reader that left is noticed at the next piece; one that never comes must be told of by the socket.
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  const keepAlive = isEventStream ? setInterval(() => response.write(KEEP_ALIVE), KEEP_ALIVE_MS) : undefined;
+  try {
+    for await (const piece of pieces) {
+      if (response.destroyed) return;
+      keepAlive?.refresh();
+      if (!response.write(piece)) await once(response, 'drain', { signal: gone.signal });
+    }
+    response.end();
+  } catch (error) {
+    if (!gone.signal.aborted) throw error;
+  } finally {
+    clearInterval(keepAlive);
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * What a route is: who may call it, how large its body may be, in which style it fails, and a handler that is a plain
+ * function from a request to a reply, so that it can be tested without a port.
+ */
+import type { InferenceStatus, LocalInference } from '../core/inference/local-inference.ts';
+import type { ModelCatalog } from '../core/inference/model-catalog.ts';
+import type { Caller } from './caller.ts';
+import type { OutwardError } from './errors.ts';
+import type { AccessClass } from './policy.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+export interface Route {
+  readonly method: Method;
+  /** Without any prefix alias; `:name` is one segment, a final `*` is all that follows. */
+  readonly path: string;
+  readonly access: AccessClass;
+  /** Checked before the caller is even identified. */
+  readonly maxBodyBytes: number;
+  /** The error body of the style that this route speaks. */
+  readonly encodeError: (error: OutwardError) => object;
+  /** Absent: the route belongs to the contract, but this version does not have it yet (501, after policy). */
+  readonly handle?: (request: GatewayRequest, services: Services) => Promise<Reply> | Reply;
+}
+
+export interface GatewayRequest {
+  readonly caller: Caller;
+  /** How much this caller may see, where an access class knows degrees. */
+  readonly view: 'full' | 'summary';
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: Uint8Array;
+  /** Fires when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+export interface Reply {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** An object is sent as JSON; an iterable is streamed, piece by piece, as fast as the client takes it. */
+  readonly body: object | string | AsyncIterable<string>;
+}
+
+/** What handlers may use. Built once, by whoever wires the program together. */
+export interface Services {
+  readonly inference: Pick<LocalInference, 'languageModel'> & { status(): InferenceStatus };
+  readonly catalog: ModelCatalog;
+  readonly control: ServerControl;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** What the running server tells about itself, and lets its owner do. */
+export interface ServerControl {
+  readonly version: string;
+  readonly startedAtMs: number;
+  connections(): ConnectionCounts;
+  /** Begins a clean shutdown; returns at once. */
+  shutDown(): void;
+}
+
+export interface ConnectionCounts {
+  /** Requests being answered now. */
+  readonly requests: number;
+  readonly sockets: number;
+}

@@ -1,0 +1,92 @@
+/**
+ * The whole HTTP surface in one table: every route of the contract has its row, with or without a handler, so that
+ * who may call what is settled before anything can be called.
+ *
+ * Paths stand without their aliases: `/v1`, `/api` and `/v1/api` in front of any of them mean the same.
+ */
+import {
+  CONFIG_BODY_BYTES,
+  NO_BODY_BYTES,
+  PAIRING_BODY_BYTES,
+  PUBLIC_BODY_BYTES,
+  SESSION_BODY_BYTES,
+} from './bounds.ts';
+import type { AccessClass } from './policy.ts';
+import type { Method, Route } from './route.ts';
+import { adminShutdown, adminStatus } from './routes/admin.ts';
+import { chatCompletions } from './routes/chat-completions.ts';
+import { health, root } from './routes/health.ts';
+import { getModel, listModels } from './routes/models.ts';
+import { encodeOpenAiError } from './wire/openai-error.ts';
+
+/** A row of the contract whose part of the service does not exist yet. */
+function planned(access: AccessClass, method: Method, path: string, maxBodyBytes = bodyBytes(method)): Route {
+  return { method, path, access, maxBodyBytes, encodeError: encodeOpenAiError };
+}
+
+function bodyBytes(method: Method): number {
+  return method === 'POST' || method === 'PUT' ? PUBLIC_BODY_BYTES : NO_BODY_BYTES;
+}
+
+export const routes: readonly Route[] = [
+  root,
+  planned('public', 'GET', '/openapi.json'),
+  planned('public', 'GET', '/pair/challenge'),
+  planned('public', 'POST', '/pair', PAIRING_BODY_BYTES),
+  planned('public', 'POST', '/pair-invite', PAIRING_BODY_BYTES),
+  planned('public', 'POST', '/secure/session', SESSION_BODY_BYTES),
+  planned('public', 'POST', '/secure/call'),
+
+  health,
+
+  listModels,
+  getModel,
+  planned('inference', 'GET', '/tags'),
+  chatCompletions,
+  planned('inference', 'POST', '/completions'),
+  planned('inference', 'POST', '/responses'),
+  planned('inference', 'POST', '/messages'),
+  planned('inference', 'POST', '/chat'),
+  planned('inference', 'POST', '/generate'),
+  planned('inference', 'POST', '/show'),
+  planned('inference', 'POST', '/embeddings'),
+  planned('inference', 'POST', '/embed'),
+  planned('inference', 'POST', '/audio/transcriptions'),
+  planned('inference', 'POST', '/images/generations'),
+  planned('inference', 'POST', '/images/edits'),
+  planned('inference', 'POST', '/images/upscale'),
+  planned('inference', 'POST', '/images/cancel'),
+  planned('inference', 'GET', '/images/models'),
+  planned('inference', 'POST', '/videos/quote'),
+  planned('inference', 'POST', '/videos/generations'),
+  planned('inference', 'GET', '/videos/jobs/:id'),
+  planned('inference', 'GET', '/videos/jobs/:id/content'),
+
+  planned('tools', 'GET', '/mcp/health'),
+  planned('tools', 'GET', '/mcp/tools'),
+  planned('tools', 'POST', '/mcp/call'),
+
+  planned('agents', 'POST', '/memory/ingest'),
+  planned('agents', 'GET', '/agents'),
+  planned('agents', 'GET', '/tasks/:id'),
+  planned('agents', 'DELETE', '/tasks/:id'),
+  planned('agents', 'POST', '/tasks/:id/clarify'),
+
+  planned('dispatch', 'POST', '/agents/:id/run'),
+  planned('dispatch', 'POST', '/agents/:id/dispatch'),
+
+  planned('admin', 'GET', '/admin/config/export'),
+  planned('admin', 'GET', '/admin/config/schema'),
+  planned('admin', 'POST', '/admin/config/plan', CONFIG_BODY_BYTES),
+  planned('admin', 'POST', '/admin/config/apply', CONFIG_BODY_BYTES),
+  adminStatus,
+  adminShutdown,
+];
+
+const ALIAS = /^\/(?:v1\/api|v1|api)(?=\/|$|\?)/;
+
+/** `/v1/api/chat/completions?x` is `/chat/completions?x`. The prefix is taken off once. */
+export function withoutAlias(url: string): string {
+  const path = url.replace(ALIAS, '');
+  return path.startsWith('/') ? path : `/${path}`;
+}

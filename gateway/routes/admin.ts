@@ -1,0 +1,37 @@
+/** `/admin/*` of the server itself: what the command line asks of a running server. */
+import { NO_BODY_BYTES } from '../bounds.ts';
+import type { Route } from '../route.ts';
+import { encodeOpenAiError } from '../wire/openai-error.ts';
+
+export const adminStatus: Route = {
+  method: 'GET',
+  path: '/admin/status',
+  access: 'admin',
+  maxBodyBytes: NO_BODY_BYTES,
+  encodeError: encodeOpenAiError,
+  handle: (_request, { control, inference, now }) => {
+    const { resident, inflight } = inference.status();
+    return {
+      body: {
+        version: control.version,
+        pid: process.pid,
+        uptime_seconds: Math.floor((now() - control.startedAtMs) / 1000),
+        resident_models: resident === undefined ? [] : [resident.id],
+        inflight: Object.fromEntries(inflight),
+      },
+    };
+  },
+};
+
+/** Answers first, then stops: whoever asked can wait for the process to end. */
+export const adminShutdown: Route = {
+  method: 'POST',
+  path: '/admin/shutdown',
+  access: 'admin',
+  maxBodyBytes: NO_BODY_BYTES,
+  encodeError: encodeOpenAiError,
+  handle: (_request, { control }) => {
+    control.shutDown();
+    return { status: 202, body: { status: 'shutting_down', pid: process.pid } };
+  },
+};

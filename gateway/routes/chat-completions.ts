@@ -1,0 +1,31 @@
+/** `POST /v1/chat/completions`. Tools that the model calls are run by the client, never here. */
+import { randomBytes } from 'node:crypto';
+import { PUBLIC_BODY_BYTES } from '../bounds.ts';
+import { parseJsonBody } from '../json-body.ts';
+import type { Route } from '../route.ts';
+import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
+import { parseChatRequest } from '../wire/openai-chat-request.ts';
+import { encodeChatResponse, encodeChatStream, prefixHash, type ChatEnvelope } from '../wire/openai-chat-response.ts';
+import { encodeOpenAiError } from '../wire/openai-error.ts';
+
+export const chatCompletions: Route = {
+  method: 'POST',
+  path: '/chat/completions',
+  access: 'inference',
+  maxBodyBytes: PUBLIC_BODY_BYTES,
+  encodeError: encodeOpenAiError,
+  async handle({ body, signal }, { inference, now }) {
+    const request = parseChatRequest(parseJsonBody(body));
+    const model = await inference.languageModel(request.model);
+    const call = { ...request.call, abortSignal: signal };
+    const envelope: ChatEnvelope = {
+      id: `chatcmpl-${randomBytes(12).toString('hex')}`,
+      created: Math.floor(now() / 1000),
+      model: model.modelId,
+      prefixHash: prefixHash(call),
+    };
+    if (!request.stream) return { body: encodeChatResponse(envelope, await model.doGenerate(call)) };
+    const { stream } = await model.doStream(call);
+    return { headers: EVENT_STREAM_HEADERS, body: encodeChatStream(envelope, stream, request) };
+  },
+};

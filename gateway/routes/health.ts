@@ -1,0 +1,66 @@
+/** `GET /` and `GET /health`. Everything in here is at hand when asked for, so that neither can ever hang. */
+import { readdir } from 'node:fs/promises';
+import { MAX_CALLS } from '../../core/inference/local-inference.ts';
+import { NO_BODY_BYTES } from '../bounds.ts';
+import type { Route, Services } from '../route.ts';
+import { encodeOpenAiError } from '../wire/openai-error.ts';
+
+/** How long the parts of the snapshot that ask the system may take, in milliseconds. */
+const SNAPSHOT_DEADLINE_MS = 250;
+
+export const root: Route = {
+  method: 'GET',
+  path: '/',
+  access: 'public',
+  maxBodyBytes: NO_BODY_BYTES,
+  encodeError: encodeOpenAiError,
+  handle: () => ({ body: 'Postern is running.\n' }),
+};
+
+export const health: Route = {
+  method: 'GET',
+  path: '/health',
+  access: 'health',
+  maxBodyBytes: NO_BODY_BYTES,
+  encodeError: encodeOpenAiError,
+  async handle({ view }, services) {
+    const summary = { status: 'healthy', timestamp: new Date(services.now()).toISOString() };
+    return { body: view === 'summary' ? summary : { ...summary, ...(await snapshot(services)) } };
+  },
+};
+
+/** Parts of the service that do not exist yet say false, 0 or nothing. */
+async function snapshot({ inference, control }: Services): Promise<object> {
+  const { resident, inflight } = inference.status();
+  const connections = control.connections();
+  const loaded = resident === undefined ? [] : [resident.id];
+  return {
+    version: control.version,
+    loaded,
+    current_model: resident?.id ?? '',
+    inflight: Object.fromEntries(inflight),
+    resident_models: resident === undefined ? [] : [{ id: resident.id, context_tokens: resident.contextTokens }],
+    memory_enabled: false,
+    memory_database_open: false,
+    chat_active: inflight.size > 0,
+    http_inflight: connections.requests,
+    http_inference_limit: MAX_CALLS,
+    open_file_descriptors: await openFileDescriptors(),
+    open_connections: connections.sockets,
+    distillation: { queued: 0, active: 0 },
+    batch_diagnostics: null,
+    batch_diagnostics_timeout: false,
+  };
+}
+
+/** Linux and macOS list a process's descriptors in a folder; elsewhere, or when that takes too long, the answer is 0. */
+async function openFileDescriptors(): Promise<number> {
+  const folder = process.platform === 'linux' ? '/proc/self/fd' : '/dev/fd';
+  const deadline = new Promise<number>((resolve) => setTimeout(resolve, SNAPSHOT_DEADLINE_MS, 0).unref());
+  // The listing itself holds one descriptor open.
+  const count = readdir(folder).then(
+    (names) => names.length - 1,
+    () => 0,
+  );
+  return Promise.race([count, deadline]);
+}

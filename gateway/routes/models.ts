@@ -1,0 +1,31 @@
+/** The models there are: `GET /v1/models`, `GET /v1/models/{id}`. */
+import type { InstalledModel } from '../../core/inference/model-catalog.ts';
+import { NO_BODY_BYTES } from '../bounds.ts';
+import type { Route } from '../route.ts';
+import { encodeOpenAiError } from '../wire/openai-error.ts';
+
+export const listModels: Route = {
+  method: 'GET',
+  path: '/models',
+  access: 'inference',
+  maxBodyBytes: NO_BODY_BYTES,
+  encodeError: encodeOpenAiError,
+  async handle(_request, { catalog }) {
+    return { body: { object: 'list', data: (await catalog.list()).map(encodeModel) } };
+  },
+};
+
+export const getModel: Route = {
+  method: 'GET',
+  path: '/models/*',
+  access: 'inference',
+  maxBodyBytes: NO_BODY_BYTES,
+  encodeError: encodeOpenAiError,
+  async handle({ params }, { catalog }) {
+    return { body: encodeModel(await catalog.resolve(params['*'] ?? '')) };
+  },
+};
+
+function encodeModel({ id, modifiedAtMs }: InstalledModel): object {
+  return { id, object: 'model', created: Math.floor(modifiedAtMs / 1000), owned_by: 'postern' };
+}

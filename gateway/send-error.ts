@@ -1,0 +1,24 @@
+/** Every failure on its way out, in the shape of the style that was spoken, and into the log where it is ours. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { outwardError } from './errors.ts';
+import { encodeOpenAiError } from './wire/openai-error.ts';
+
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  // Nobody is left to tell, and nothing went wrong here.
+  if (request.raw.socket.destroyed) return void reply.hijack();
+  const outward = outwardError(error);
+  if (outward.status === 500) {
+    request.log.warn(
+      { code: outward.code, ...describe(error), method: request.method, route: request.routeOptions.url },
+      'request failed',
+    );
+  }
+  const encode = request.routeOptions.config.route?.encodeError ?? encodeOpenAiError;
+  void reply.code(outward.status).headers(outward.headers).send(encode(outward));
+}
+
+/** What failed and where, without the message: an unexpected error's may quote the prompt or a key. */
+function describe(error: unknown): object {
+  if (!(error instanceof Error)) return { kind: typeof error };
+  return { kind: error.name, at: error.stack?.split('\n').filter((line) => /^\s+at /.test(line)) };
+}

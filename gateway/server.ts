@@ -1,0 +1,242 @@
+/**
+ * The only door: Fastify, and the order in which a request is looked at.
+ *
+ *     socket → body cap → where from → who → policy → handler → reply
+ *
+ * The cap comes first, declared or counted; of a request that policy refuses not a byte of the body is kept.
+ */
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import rateLimit from '@fastify/rate-limit';
+import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { checkDeclaredLength, readBody } from './body.ts';
+import { NO_BODY_BYTES } from './bounds.ts';
+import { socketCaller, type Caller } from './caller.ts';
+import { checkContentType } from './content-type.ts';
+import { corsHeaders, preflightHeaders } from './cors.ts';
+import { refusalError, RequestError } from './errors.ts';
+import { judge, type GuardSettings, type Provenance } from './guard.ts';
+import { decide, type Verdict } from './policy.ts';
+import { sendReply } from './reply.ts';
+import { createListener, type Listener } from './listener.ts';
+import type { Method, Route, Services } from './route.ts';
+import { isRunToken, RUN_TOKEN_HEADER } from './run-token.ts';
+import { withoutAlias } from './routes.ts';
+import { sendError } from './send-error.ts';
+
+export interface GatewayOptions {
+  readonly routes: readonly Route[];
+  readonly services: Services;
+  readonly guard: GuardSettings;
+  /** Proves to this run that a request comes from its owner; never logged, never sent anywhere. */
+  readonly runToken: string;
+  readonly logLevel: 'silent' | 'warn';
+}
+
+/** What was found out about a request before its route saw it. */
+interface Judged {
+  readonly provenance: Provenance;
+  readonly caller: Caller;
+  readonly verdict: Verdict;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    route?: Route;
+    /** A browser asks first, without any credential: policy has nothing to judge yet. */
+    isPreflight?: true;
+  }
+}
+
+const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'DELETE'];
+
+/** Requests a minute that one anonymous remote address may make, of all the routes that are open to it. */
+const ANONYMOUS_REQUESTS_PER_MINUTE = 60;
+
+/** The gateway, ready to listen. */
+export async function createGateway(options: GatewayOptions): Promise<Listener> {
+  const app = createApp(options);
+  const judged = new WeakMap<IncomingMessage, Judged>();
+
+  await app.register(rateLimit, {
+    hook: 'preHandler',
+    max: ANONYMOUS_REQUESTS_PER_MINUTE,
+    timeWindow: 60_000,
+    keyGenerator: (request) => request.socket.remoteAddress ?? '',
+    allowList: (request) => judged.get(request.raw)?.caller.scope !== 'nobody',
+    errorResponseBuilder: () =>
+      new RequestError('rate_limited', 'Too many requests from this address. Try again in a minute.'),
+  });
+
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
+    readBody(payload, {
+      maxBytes: routeOf(request)?.maxBodyBytes ?? NO_BODY_BYTES,
+      keep: judged.get(request.raw)?.verdict.allowed === true,
+    }),
+  );
+
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+    const route = routeOf(request);
+    checkDeclaredLength(request.raw, route?.maxBodyBytes ?? NO_BODY_BYTES);
+    const found = judgeRequest(request, route, options);
+    judged.set(request.raw, found);
+    reply.headers(corsHeaders({ ...webRequest(request, found), access: route?.access ?? 'public' }));
+  });
+
+  app.addHook('preHandler', async (request) => {
+    const found = judgedOf(judged, request);
+    if (found.provenance.hasForeignHost) throw foreignHost();
+    if (request.routeOptions.config.isPreflight === true) return;
+    if (!found.verdict.allowed) throw refusalError(found.verdict.refusal);
+  });
+
+  for (const route of options.routes) {
+    app.route({
+      method: route.method,
+      url: route.path,
+      config: { route },
+      handler: (request, reply) =>
+        answer({ request, reply, route, services: options.services, found: judgedOf(judged, request) }),
+    });
+  }
+  for (const path of new Set(options.routes.map((route) => route.path))) {
+    addOtherMethods(
+      app,
+      path,
+      options.routes.filter((route) => route.path === path),
+      judged,
+    );
+  }
+
+  await app.ready();
+  return createListener((request, response) => app.routing(request, response));
+}
+
+function createApp({ logLevel }: GatewayOptions): FastifyInstance {
+  const app = Fastify({
+    logger: { level: logLevel, stream: process.stderr },
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => randomUUID(),
+    rewriteUrl: (request) => withoutAlias(request.url ?? '/'),
+    routerOptions: { maxParamLength: 512 },
+    frameworkErrors: (_error, request, reply) =>
+      sendError(new RequestError('bad_request', 'The address is malformed.'), request, reply),
+  });
+  app.setErrorHandler(sendError);
+  app.setNotFoundHandler(() => {
+    throw new RequestError('not_found', 'There is nothing at this address.');
+  });
+  return app;
+}
+
+function routeOf(request: FastifyRequest): Route | undefined {
+  return request.routeOptions.config.route;
+}
+
+function judgedOf(judged: WeakMap<IncomingMessage, Judged>, request: FastifyRequest): Judged {
+  const found = judged.get(request.raw);
+  if (found === undefined) throw new TypeError('a request got this far without having been judged');
+  return found;
+}
+
+function judgeRequest(request: FastifyRequest, route: Route | undefined, options: GatewayOptions): Judged {
+  const { headers, socket } = request.raw;
+  // Only a real socket has an address worth believing: a request made in process looks as if it came from 127.0.0.1.
+  const peerAddress = socket instanceof Socket ? socket.remoteAddress : undefined;
+  const provenance = judge({ peerAddress, headers }, options.guard);
+  const caller = socketCaller(provenance);
+  const hasRunToken = isRunToken(headers[RUN_TOKEN_HEADER], options.runToken);
+  return {
+    provenance,
+    caller,
+    verdict: decide(route?.access ?? 'public', { caller, site: provenance.site, hasRunToken }),
+  };
+}
+
+function webRequest({ headers }: FastifyRequest, { provenance }: Judged) {
+  return { site: provenance.site, origin: headers.origin };
+}
+
+function foreignHost(): RequestError {
+  return new RequestError(
+    'foreign_host',
+    'The Host header names another machine. If this one is reached under that name, add it to the setting server.hostnames.',
+  );
+}
+
+interface Answer {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly route: Route;
+  readonly services: Services;
+  readonly found: Judged;
+}
+
+async function answer({ request, reply, route, services, found }: Answer): Promise<FastifyReply> {
+  if (!found.verdict.allowed) throw new TypeError('a refused request reached its handler');
+  if (route.handle === undefined) {
+    throw new RequestError('not_implemented', 'This version of Postern does not have this endpoint yet.');
+  }
+  const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
+  checkContentType(route.access, request.headers['content-type'], body.length);
+  const gone = new AbortController();
+  reply.raw.once('close', () => gone.abort(new DOMException('The client went away.', 'AbortError')));
+  const { pathname: _, searchParams: query } = new URL(request.url, 'http://localhost');
+  const result = await route.handle(
+    {
+      caller: found.caller,
+      view: found.verdict.view,
+      params: stringParams(request.params),
+      query,
+      headers: request.headers,
+      body,
+      signal: gone.signal,
+    },
+    services,
+  );
+  await sendReply(reply, result);
+  return reply;
+}
+
+function stringParams(params: unknown): Record<string, string> {
+  return Object.fromEntries(Object.entries(params ?? {}).map(([name, value]) => [name, String(value)]));
+}
+
+/** `OPTIONS` for browsers; every other method of a path that exists is a 405 that says which ones there are. */
+function addOtherMethods(
+  app: FastifyInstance,
+  path: string,
+  routes: readonly Route[],
+  judged: WeakMap<IncomingMessage, Judged>,
+): void {
+  const [first] = routes;
+  if (first === undefined) return;
+  const allow = [...routes.map((route) => route.method), 'OPTIONS'].join(', ');
+  app.options(path, { config: { route: first, isPreflight: true } }, (request, reply) => {
+    const wanted = request.headers['access-control-request-method'];
+    const route = routes.find(({ method }) => method === wanted) ?? first;
+    const requestedHeaders = request.headers['access-control-request-headers'];
+    const cors = {
+      ...webRequest(request, judgedOf(judged, request)),
+      access: route.access,
+      method: route.method,
+      requestedHeaders,
+    };
+    return reply
+      .code(204)
+      .headers({ allow, ...preflightHeaders(cors) })
+      .send();
+  });
+  const others = METHODS.filter((method) => routes.every((route) => route.method !== method));
+  app.route({
+    method: [...others, 'PATCH'],
+    url: path,
+    config: { route: first },
+    handler: () => {
+      throw new RequestError('method_not_allowed', `This address takes ${allow}.`, { headers: { allow } });
+    },
+  });
+}

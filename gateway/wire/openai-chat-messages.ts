@@ -1,0 +1,128 @@
+/** OpenAI chat completions, the messages: into the model port's prompt. Pure. */
+import type { LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
+import { z } from 'zod';
+import { RequestError } from '../errors.ts';
+import { mediaPart, type MediaPart } from './media-part.ts';
+
+const textPartSchema = z.object({ type: z.literal('text'), text: z.string() });
+
+const textContent = z.union([z.string(), z.array(textPartSchema)], {
+  error: 'expected a string or an array of text parts',
+});
+
+const userPartSchema = z.discriminatedUnion('type', [
+  textPartSchema,
+  z.object({ type: z.literal('image_url'), image_url: z.object({ url: z.string() }) }),
+  z.object({ type: z.literal('input_audio'), input_audio: z.object({ data: z.string(), format: z.string() }) }),
+  z.object({ type: z.literal('file'), file: z.looseObject({ file_data: z.string().nullish() }) }),
+]);
+
+const assistantPartSchema = z.discriminatedUnion('type', [
+  textPartSchema,
+  z.object({ type: z.literal('refusal'), refusal: z.string() }),
+]);
+
+const toolCallSchema = z.object({
+  id: z.string().min(1),
+  type: z.literal('function').default('function'),
+  function: z.object({ name: z.string().min(1), arguments: z.string() }),
+});
+
+export const messageSchema = z.discriminatedUnion(
+  'role',
+  [
+    z.object({ role: z.literal(['system', 'developer']), content: textContent }),
+    z.object({ role: z.literal('user'), content: z.union([z.string(), z.array(userPartSchema)]) }),
+    z.object({
+      role: z.literal('assistant'),
+      content: z.union([z.string(), z.array(assistantPartSchema)]).nullish(),
+      refusal: z.string().nullish(),
+      reasoning_content: z.string().nullish(),
+      tool_calls: z.array(toolCallSchema).nullish(),
+    }),
+    z.object({ role: z.literal('tool'), tool_call_id: z.string(), content: textContent }),
+  ],
+  { error: 'expected the role "system", "developer", "user", "assistant" or "tool"' },
+);
+type Message = z.output<typeof messageSchema>;
+type AssistantMessage = Extract<Message, { role: 'assistant' }>;
+type AssistantContent = Extract<LanguageModelV3Message, { role: 'assistant' }>['content'];
+
+/** @throws {RequestError} `bad_request` for a tool result whose call is not in the conversation */
+export function parsePrompt(messages: readonly Message[]): LanguageModelV3Prompt {
+  const toolNames = new Map<string, string>();
+  return messages.map((message, index): LanguageModelV3Message => {
+    switch (message.role) {
+      case 'system':
+      case 'developer':
+        return { role: 'system', content: plainText(message.content) };
+      case 'user':
+        return { role: 'user', content: userContent(message.content) };
+      case 'assistant':
+        for (const call of message.tool_calls ?? []) toolNames.set(call.id, call.function.name);
+        return { role: 'assistant', content: assistantContent(message) };
+      case 'tool': {
+        const toolName = toolNames.get(message.tool_call_id);
+        if (toolName === undefined) throw unknownCall(index);
+        const output = { type: 'text' as const, value: plainText(message.content) };
+        return { role: 'tool', content: [{ type: 'tool-result', toolCallId: message.tool_call_id, toolName, output }] };
+      }
+    }
+  });
+}
+
+function unknownCall(index: number): RequestError {
+  const param = `messages[${index}].tool_call_id`;
+  return new RequestError('bad_request', `${param}: no assistant message before it has a tool call with this id`, {
+    param,
+  });
+}
+
+function plainText(content: string | readonly { readonly text: string }[]): string {
+  return typeof content === 'string' ? content : content.map((part) => part.text).join('');
+}
+
+function userContent(
+  content: Extract<Message, { role: 'user' }>['content'],
+): (MediaPart | { type: 'text'; text: string })[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return content.map((part) => {
+    switch (part.type) {
+      case 'text':
+        return part;
+      case 'image_url':
+        return mediaPart(part.image_url.url, 'image/*');
+      case 'input_audio':
+        return { type: 'file', mediaType: `audio/${part.input_audio.format}`, data: part.input_audio.data };
+      case 'file':
+        return mediaPart(part.file.file_data ?? '', 'application/octet-stream');
+    }
+  });
+}
+
+function assistantContent(message: AssistantMessage): AssistantContent {
+  const { content, refusal, reasoning_content: reasoning, tool_calls: calls } = message;
+  const texts =
+    typeof content === 'string'
+      ? [content]
+      : (content ?? []).map((part) => (part.type === 'text' ? part.text : part.refusal));
+  return [
+    ...(reasoning ? [{ type: 'reasoning' as const, text: reasoning }] : []),
+    ...[...texts, refusal ?? ''].filter((text) => text !== '').map((text) => ({ type: 'text' as const, text })),
+    ...(calls ?? []).map((call) => ({
+      type: 'tool-call' as const,
+      toolCallId: call.id,
+      toolName: call.function.name,
+      input: parseArguments(call.function.arguments),
+    })),
+  ];
+}
+
+/** Arguments that an earlier answer got wrong stay the text they were. */
+function parseArguments(text: string): unknown {
+  try {
+    return JSON.parse(text === '' ? '{}' : text);
+  } catch {
+    return text;
+  }
+}

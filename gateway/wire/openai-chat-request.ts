@@ -1,0 +1,191 @@
+/**
+ * OpenAI chat completions, the request: `POST /v1/chat/completions` into a call of the model port. Pure.
+ *
+ * Unknown fields are let through, since clients send what their own server understands. A known field that we can't
+ * honour is refused: an answer that silently differs from what was asked for is worse than none.
+ */
+import type { LanguageModelV3ToolChoice, LanguageModelV3FunctionTool } from '@ai-sdk/provider';
+import { z } from 'zod';
+import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inference/model-port.ts';
+import { RequestError } from '../errors.ts';
+import { parseBody } from '../json-body.ts';
+import { messageSchema, parsePrompt } from './openai-chat-messages.ts';
+
+/** Strings of no length match everywhere; OpenAI allows 4 stops, other servers more. */
+const MAX_STOP_SEQUENCES = 16;
+
+const functionToolSchema = z.object({
+  type: z.literal('function', { error: 'only tools of type "function" can be used here' }),
+  function: z.object({
+    name: z.string().regex(/^[\w.-]{1,64}$/, 'expected 1 to 64 letters, digits, "_", "-" or "."'),
+    description: z.string().nullish(),
+    parameters: z.record(z.string(), z.unknown()).nullish(),
+    strict: z.boolean().nullish(),
+  }),
+});
+
+const namedToolSchema = z.object({ type: z.literal('function'), function: z.object({ name: z.string() }) });
+
+const toolChoiceSchema = z.union([
+  z.enum(['none', 'auto', 'required']),
+  namedToolSchema,
+  z.object({
+    type: z.literal('allowed_tools'),
+    allowed_tools: z.object({ mode: z.enum(['auto', 'required']), tools: z.array(namedToolSchema) }),
+  }),
+]);
+
+const responseFormatSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('text') }),
+  z.object({ type: z.literal('json_object') }),
+  z.object({
+    type: z.literal('json_schema'),
+    json_schema: z.object({
+      name: z.string(),
+      description: z.string().nullish(),
+      schema: z.record(z.string(), z.unknown()).nullish(),
+      strict: z.boolean().nullish(),
+    }),
+  }),
+]);
+
+const tokenCount = z.int().min(1).nullish();
+
+export const chatRequestSchema = z.looseObject({
+  model: z.string().min(1),
+  messages: z.array(messageSchema).min(1),
+  max_tokens: tokenCount,
+  max_completion_tokens: tokenCount,
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  top_k: z.int().min(0).nullish(),
+  min_p: z.number().min(0).max(1).nullish(),
+  frequency_penalty: z.number().min(-2).max(2).nullish(),
+  presence_penalty: z.number().min(-2).max(2).nullish(),
+  repetition_penalty: z.number().positive().max(10).nullish(),
+  seed: z.int().nullish(),
+  stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(MAX_STOP_SEQUENCES)]).nullish(),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  tools: z.array(functionToolSchema).nullish(),
+  tool_choice: toolChoiceSchema.nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  response_format: responseFormatSchema.nullish(),
+  reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']).nullish(),
+  enable_thinking: z.boolean().nullish(),
+  chat_template_kwargs: z.looseObject({ enable_thinking: z.boolean().nullish() }).nullish(),
+  session_id: z.string().nullish(),
+  n: z.int().nullish(),
+  logprobs: z.boolean().nullish(),
+  top_logprobs: z.int().nullish(),
+  logit_bias: z.record(z.string(), z.number()).nullish(),
+  modalities: z.array(z.string()).nullish(),
+  functions: z.unknown().optional(),
+  function_call: z.unknown().optional(),
+});
+type ChatRequestBody = z.output<typeof chatRequestSchema>;
+
+export interface ChatRequest {
+  readonly model: string;
+  readonly call: ModelCall;
+  readonly stream: boolean;
+  readonly includeUsage: boolean;
+}
+
+/** @throws {RequestError} `bad_request` that names the field at fault */
+export function parseChatRequest(json: unknown): ChatRequest {
+  const body = parseBody(chatRequestSchema, json);
+  refuseUnavailable(body);
+  return {
+    model: body.model,
+    stream: body.stream ?? false,
+    includeUsage: body.stream_options?.include_usage ?? false,
+    call: {
+      prompt: parsePrompt(body.messages),
+      ...defined({
+        maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
+        temperature: body.temperature,
+        topP: body.top_p,
+        topK: body.top_k,
+        frequencyPenalty: body.frequency_penalty,
+        presencePenalty: body.presence_penalty,
+        seed: body.seed,
+        stopSequences: typeof body.stop === 'string' ? [body.stop] : body.stop,
+        responseFormat: responseFormat(body),
+      }),
+      ...toolFields(body),
+      providerOptions: { [PROVIDER]: modelOptions(body) },
+    },
+  };
+}
+
+function refuseUnavailable(body: ChatRequestBody): void {
+  const refuse = (param: string, message: string): never => {
+    throw new RequestError('bad_request', `${param}: ${message}`, { param });
+  };
+  if ((body.n ?? 1) !== 1) refuse('n', 'only one choice can be made per request; send several requests instead');
+  if (body.logprobs === true || (body.top_logprobs ?? 0) > 0)
+    refuse('logprobs', 'token probabilities are not available');
+  if (Object.keys(body.logit_bias ?? {}).length > 0) refuse('logit_bias', 'token biases are not available');
+  if (body.modalities?.some((modality) => modality !== 'text') === true) refuse('modalities', 'answers are text only');
+  if (body.functions != null || body.function_call != null)
+    refuse('functions', 'this form is long deprecated; use tools and tool_choice');
+}
+
+function responseFormat({ response_format: format }: ChatRequestBody): ModelCall['responseFormat'] {
+  if (format?.type === 'json_object') return { type: 'json' };
+  if (format?.type !== 'json_schema') return undefined;
+  const { name, description, schema } = format.json_schema;
+  return { type: 'json', name, ...defined({ schema, description }) };
+}
+
+function toolFields(body: ChatRequestBody): Pick<ModelCall, 'tools' | 'toolChoice'> {
+  const choice = body.tool_choice ?? 'auto';
+  const list = typeof choice === 'object' && choice.type === 'allowed_tools' ? choice.allowed_tools : undefined;
+  const allowed = list && new Set(list.tools.map((tool) => tool.function.name));
+  const tools = (body.tools ?? [])
+    .filter((tool) => allowed?.has(tool.function.name) ?? true)
+    .map(({ function: { name, description, parameters, strict } }): LanguageModelV3FunctionTool => ({
+      type: 'function',
+      name,
+      inputSchema: parameters ?? { type: 'object', properties: {} },
+      ...defined({ description, strict }),
+    }));
+  const toolChoice = portToolChoice(choice);
+  return tools.length === 0 && toolChoice.type === 'auto' ? {} : { tools, toolChoice };
+}
+
+function portToolChoice(choice: z.output<typeof toolChoiceSchema>): LanguageModelV3ToolChoice {
+  if (typeof choice === 'string') return { type: choice };
+  return choice.type === 'function'
+    ? { type: 'tool', toolName: choice.function.name }
+    : { type: choice.allowed_tools.mode };
+}
+
+/** Tokens of thought for each effort; above `low` a model decides for itself. */
+const THINKING_BUDGET_TOKENS: Readonly<Record<string, number>> = { minimal: 512, low: 2048 };
+
+function modelOptions(body: ChatRequestBody): ModelOptions {
+  const effort = body.reasoning_effort ?? undefined;
+  const thinking =
+    body.enable_thinking ?? body.chat_template_kwargs?.enable_thinking ?? (effort === 'none' ? false : undefined);
+  return defined({
+    minP: body.min_p,
+    repetitionPenalty: body.repetition_penalty,
+    parallelToolCalls: body.parallel_tool_calls,
+    thinking,
+    thinkingBudgetTokens: effort === undefined ? undefined : THINKING_BUDGET_TOKENS[effort],
+  });
+}
+
+type Defined<Fields> = { [Name in keyof Fields]?: NonNullable<Fields[Name]> };
+
+/** Leaves out what is null or undefined: in JSON both mean "not said". */
+function defined<Fields extends object>(fields: Fields): Defined<Fields> {
+  const said: Defined<Fields> = {};
+  for (const name in fields) {
+    const value = fields[name];
+    if (value !== null && value !== undefined) said[name] = value;
+  }
+  return said;
+}

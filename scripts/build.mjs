@@ -1,0 +1,6 @@
+// `npm run build`: install and compile, nothing else.
+import { build, install, requireNode } from './prepare.mjs';
+
+requireNode();
+install();
+build();

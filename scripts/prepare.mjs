@@ -1,0 +1,89 @@
+// What stands between a fresh clone and a built tree: install, then compile. Both front doors (start, test) come
+// through here. Needs nothing but Node itself, since it runs before anything is installed. A stamp beside each
+// result says what it was made from, so a step whose inputs did not change costs a hash and no more.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** The oldest Node that the dependencies accept; `engines` in package.json says the same to npm. */
+const MIN_NODE = [20, 20];
+
+/** What is served. Tests and benchmarks are compiled by their own commands, so that they can't keep it from starting. */
+const SOURCE_FOLDERS = ['channel', 'core', 'gateway', 'cli'];
+const INSTALL_STAMP = join(root, 'node_modules', '.postern-install');
+const BUILD_STAMP = join(root, 'dist', '.postern-build');
+
+export function requireNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1])) return;
+  console.error(`Postern needs Node ${MIN_NODE.join('.')} or newer; this is ${process.versions.node}.`);
+  process.exit(1);
+}
+
+/** Installs exactly what the lock file says, unless that is what is there. Prints only when it works. */
+export function install() {
+  const wanted = digest([
+    process.versions.modules,
+    process.platform,
+    process.arch,
+    readFileSync(join(root, 'package-lock.json')),
+  ]);
+  if (readStamp(INSTALL_STAMP) === wanted) return;
+  console.error('Installing dependencies (the first time, a minute or two) ...');
+  rmSync(INSTALL_STAMP, { force: true });
+  run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+    // The engine's prebuilt binaries come inside its packages; without this its postinstall would look for others.
+    NODE_LLAMA_CPP_SKIP_DOWNLOAD: 'true',
+  });
+  writeFileSync(INSTALL_STAMP, wanted);
+}
+
+/** Compiles what changed. `tsc --build` is incremental by itself; the stamp saves even starting it. */
+export function build() {
+  const wanted = digest(
+    [...SOURCE_FOLDERS.flatMap((folder) => sourceFiles(join(root, folder))), join(root, 'tsconfig.base.json')].flatMap(
+      (file) => [relative(root, file), readFileSync(file)],
+    ),
+  );
+  if (readStamp(BUILD_STAMP) === wanted) return;
+  if (!existsSync(BUILD_STAMP)) console.error('Building ...');
+  rmSync(BUILD_STAMP, { force: true });
+  run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '--build', root]);
+  mkdirSync(dirname(BUILD_STAMP), { recursive: true });
+  writeFileSync(BUILD_STAMP, wanted);
+}
+
+function sourceFiles(folder) {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.ts$|^tsconfig\.json$/.test(entry.name))
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+    .toSorted();
+}
+
+function digest(parts) {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(String(part.length)).update(part);
+  return hash.digest('hex');
+}
+
+function readStamp(path) {
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+}
+
+function run(command, args, environment = {}) {
+  const { status, error } = spawnSync(command, args, {
+    cwd: root,
+    // stdout belongs to the program that the caller starts next; `npm start -- status --json` must stay parseable.
+    stdio: ['ignore', 2, 2],
+    env: { ...process.env, ...environment },
+    shell: process.platform === 'win32',
+  });
+  if (status === 0) return;
+  console.error(`\n${command} ${args.join(' ')} failed${error ? `: ${error.message}` : ''}.`);
+  process.exit(1);
+}

@@ -1,0 +1,9 @@
+// `npm start [-- arguments of serve]`: install and build what changed, then serve, in this same process so that
+// signals and the exit code need no forwarding.
+import { build, install, requireNode } from './prepare.mjs';
+
+requireNode();
+install();
+build();
+const { run } = await import('../dist/cli/main.js');
+await run(['serve', ...process.argv.slice(2)]);

@@ -1,0 +1,92 @@
+/** A real server for end-to-end tests: the compiled program in a home of its own, on a free port. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+export const cliPath = new URL('../../cli/postern.mjs', import.meta.url).pathname;
+
+export interface TestServer {
+  readonly url: string;
+  readonly port: number;
+  readonly home: string;
+  readonly process: ChildProcess;
+  /** What the server wrote to stderr so far. */
+  log(): string;
+  /** Reads the token of this run, as the owner may. */
+  runToken(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+interface StartOptions {
+  readonly args?: readonly string[];
+  readonly home?: string;
+  readonly modelsDir?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+export async function startServer({
+  args = [],
+  home,
+  modelsDir,
+  environment = {},
+}: StartOptions = {}): Promise<TestServer> {
+  const ownHome = home ?? (await mkdtemp(join(tmpdir(), 'postern-home-')));
+  const child = spawn(process.execPath, [cliPath, 'serve', '--port', '0', '--json', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      ...process.env,
+      SVC_HOME: ownHome,
+      SVC_MODELS_DIR: modelsDir ?? join(ownHome, 'no-models'),
+      ...environment,
+    },
+  });
+  let log = '';
+  child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
+  const lines = createInterface({ input: child.stdout });
+  const ready = await Promise.race([
+    once(lines, 'line').then(([line]) => JSON.parse(String(line)) as { url: string }),
+    once(child, 'exit').then(([code]) => Promise.reject(new Error(`the server ended with ${String(code)}:\n${log}`))),
+  ]);
+  return {
+    url: ready.url,
+    port: Number(new URL(ready.url).port),
+    home: ownHome,
+    process: child,
+    log: () => log,
+    runToken: async () => (JSON.parse(await readFile(join(ownHome, 'run.json'), 'utf8')) as { token: string }).token,
+    stop: async () => {
+      if (child.exitCode === null && child.signalCode === null) {
+        const ended = once(child, 'exit');
+        child.kill('SIGTERM');
+        await ended;
+      }
+      if (home === undefined) await rm(ownHome, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs one command of the command line to its end. */
+export async function runCli(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<CliResult> {
+  const child = spawn(process.execPath, [cliPath, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...environment },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, stdout, stderr };
+}
+
+export interface CliResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
