@@ -2,7 +2,7 @@
  * What a route is: who may call it, how large its body may be, in which style it fails, and a handler that is a plain
  * function from a request to a reply, so that it can be tested without a port.
  */
-import type { InferenceStatus, LocalInference } from '../core/inference/local-inference.ts';
+import type { LocalInference } from '../core/inference/local-inference.ts';
 import type { ModelCatalog } from '../core/inference/model-catalog.ts';
 import type { Caller } from './caller.ts';
 import type { OutwardError } from './errors.ts';
@@ -44,7 +44,7 @@ export interface Reply {
 
 /** What handlers may use. Built once, by whoever wires the program together. */
 export interface Services {
-  readonly inference: Pick<LocalInference, 'languageModel'> & { status(): InferenceStatus };
+  readonly inference: Pick<LocalInference, 'languageModel' | 'countPromptTokens' | 'status'>;
   readonly catalog: ModelCatalog;
   readonly control: ServerControl;
   /** Milliseconds since 1970. */

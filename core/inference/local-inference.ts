@@ -33,6 +33,11 @@ export interface LocalInferenceOptions {
 export interface LocalInference {
   /** @throws {ServiceError} `model_not_found` */
   languageModel(id: string): Promise<LanguageModel>;
+  /**
+   * How many tokens the model would read for this call. Loads the model if need be, and waits for its turn.
+   * @throws {ServiceError} `model_not_found`, and what the model refuses
+   */
+  countPromptTokens(id: string, call: ModelCall): Promise<number>;
   status(): InferenceStatus;
   /** Ends the runner and refuses every later call. Calls in flight fail with `shutting_down`. */
   close(): Promise<void>;
@@ -60,6 +65,7 @@ export function createLocalInference(options: LocalInferenceOptions): LocalInfer
   const local = new Local(options);
   return {
     languageModel: async (id) => local.languageModel(await options.catalog.resolve(id)),
+    countPromptTokens: async (id, call) => local.countPromptTokens(await options.catalog.resolve(id), call),
     status: () => local.status(),
     close: () => local.close(),
   };
@@ -92,6 +98,16 @@ class Local {
     };
   }
 
+  async countPromptTokens(model: InstalledModel, call: ModelCall): Promise<number> {
+    const request = generateRequest(call);
+    const leave = await this.#enter(model.id, this.#signalOf(call));
+    try {
+      return await (await this.#runnerOf(model)).countPromptTokens(request);
+    } finally {
+      leave();
+    }
+  }
+
   status(): InferenceStatus {
     const resident = this.#resident;
     return {
@@ -107,14 +123,17 @@ class Local {
 
   async #stream(model: InstalledModel, call: ModelCall): Promise<ReadableStream<ModelStreamPart>> {
     const request = generateRequest(call);
-    const signals = [this.#closing.signal, ...(call.abortSignal === undefined ? [] : [call.abortSignal])];
-    const signal = AbortSignal.any(signals);
+    const signal = this.#signalOf(call);
     const leave = await this.#enter(model.id, signal);
     const runner = await this.#runnerOf(model).catch((error: unknown) => {
       leave();
       throw error;
     });
     return runner.stream(request, { signal, onSettled: leave });
+  }
+
+  #signalOf({ abortSignal }: ModelCall): AbortSignal {
+    return abortSignal === undefined ? this.#closing.signal : AbortSignal.any([this.#closing.signal, abortSignal]);
   }
 
   /** Waits for this call's turn. @returns what to do when the call is over */

@@ -20,6 +20,8 @@ export interface Runner {
    * @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies
    */
   stream(request: GenerateRequest, options: StreamOptions): Promise<ReadableStream<ModelStreamPart>>;
+  /** @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies */
+  countPromptTokens(request: GenerateRequest): Promise<number>;
   /** Kills the process; resolves when its memory is back with the system. */
   stop(): Promise<void>;
 }
@@ -58,7 +60,8 @@ function runnerEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 interface Call {
-  onPart(part: ModelStreamPart): void;
+  onPart?(part: ModelStreamPart): void;
+  onCounted?(promptTokens: number): void;
   onFailure(error: Error): void;
 }
 
@@ -84,6 +87,7 @@ class RunnerProcess {
       pid: this.#child.pid ?? 0,
       isAlive: () => this.#exit === undefined,
       stream: (call, options) => this.#stream(call, options),
+      countPromptTokens: (request) => this.#count(request),
       stop: () => this.stop(),
     };
   }
@@ -133,6 +137,16 @@ class RunnerProcess {
     return started.promise;
   }
 
+  #count(request: GenerateRequest): Promise<number> {
+    if (this.#exit !== undefined) return Promise.reject(this.#exit);
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise<number>((resolve, reject) => {
+      this.#calls.set(id, { onCounted: resolve, onFailure: reject });
+      this.#send({ type: 'count', id, request });
+    }).finally(() => this.#calls.delete(id));
+  }
+
   #send(message: ToRunner): void {
     // A runner that died in this very moment is reported by its `exit`.
     if (this.#child.connected) this.#child.send(message, () => undefined);
@@ -145,7 +159,9 @@ class RunnerProcess {
       case 'load-failed':
         return this.#loaded.reject(errorOf(message.failure));
       case 'part':
-        return this.#calls.get(message.id)?.onPart(message.part);
+        return this.#calls.get(message.id)?.onPart?.(message.part);
+      case 'counted':
+        return this.#calls.get(message.id)?.onCounted?.(message.promptTokens);
       case 'failed':
         return this.#calls.get(message.id)?.onFailure(errorOf(message.failure));
     }

@@ -40,6 +40,8 @@ export interface Engine {
    * @throws {ServiceError} before anything is emitted: `prompt_too_long`, `unsupported`, `invalid_request`
    */
   generate(request: GenerateRequest, options: GenerateOptions): Promise<void>;
+  /** How many tokens the request's prompt would have, its template and tools included. */
+  countPromptTokens(request: GenerateRequest): number;
 }
 
 /** @throws {ServiceError} `insufficient_resources`, or `engine_failed` for a file that is no usable model */
@@ -55,7 +57,11 @@ export async function loadEngine(request: LoadRequest): Promise<Engine> {
   const contextSize = Math.min(request.contextTokens, model.trainContextSize);
   const context = await model.createContext({ sequences: 1, contextSize, threads: request.threads }).catch(refuseLoad);
   const loaded = new LoadedEngine(llama, model, context.getSequence(), request);
-  return { model: loaded.describe(), generate: (call, options) => loaded.generate(call, options) };
+  return {
+    model: loaded.describe(),
+    generate: (call, options) => loaded.generate(call, options),
+    countPromptTokens: (call) => loaded.prepare(call).promptTokens,
+  };
 }
 
 /** What is the same for a conversation and for raw text. */
@@ -98,10 +104,7 @@ class LoadedEngine {
   }
 
   async generate(request: GenerateRequest, { signal, emit }: GenerateOptions): Promise<void> {
-    const prepared =
-      'rawText' in request.input
-        ? this.#prepareRaw(request.input.rawText)
-        : this.#prepareChat(request, request.input.history);
+    const prepared = this.prepare(request);
     const { promptTokens } = prepared;
     const room = this.#sequence.contextSize - promptTokens - 1;
     if (room < 1) throw promptTooLong(promptTokens, this.#sequence.contextSize);
@@ -124,6 +127,11 @@ class LoadedEngine {
     parts.end();
     const spent = this.#sequence.tokenMeter.diff(before);
     emit(finishPart(metadata, usage({ promptTokens, spent, reasoningTokens: parts.reasoningTokens })));
+  }
+
+  prepare(request: GenerateRequest): Prepared {
+    const { input } = request;
+    return 'rawText' in input ? this.#prepareRaw(input.rawText) : this.#prepareChat(request, input.history);
   }
 
   #prepareRaw(text: string): Prepared {

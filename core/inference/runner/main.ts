@@ -42,6 +42,15 @@ async function generate(id: number, request: GenerateRequest): Promise<void> {
   }
 }
 
+async function count(id: number, request: GenerateRequest): Promise<void> {
+  try {
+    if (engine === undefined) throw new TypeError('count came before load');
+    await send({ type: 'counted', id, promptTokens: engine.countPromptTokens(request) });
+  } catch (error) {
+    await send({ type: 'failed', id, failure: failureOf(error) });
+  }
+}
+
 /** Only our own errors have a message that is fit for a client; an engine's may quote paths or the prompt. */
 function failureOf(error: unknown): Failure {
   if (error instanceof ServiceError) return { code: error.code, message: error.message, param: error.param };
@@ -65,6 +74,8 @@ process.on('message', (message: ToRunner) => {
       return void load(message.request);
     case 'generate':
       return void generate(message.id, message.request);
+    case 'count':
+      return void count(message.id, message.request);
     case 'abort':
       return running.get(message.id)?.abort();
   }

@@ -8,6 +8,8 @@
  *             ◀─────────────────────── loaded | load-failed
  *       generate {id} ───────────────▶
  *             ◀─────────────────────── part {id} *
+ *       count {id} ──────────────────▶
+ *             ◀─────────────────────── counted {id} | failed {id}
  *       abort {id} (any time) ───────▶
  *             ◀─────────────────────── failed {id} | a last part of type `finish` {id}
  */
@@ -61,10 +63,12 @@ export interface Failure {
 export type ToRunner =
   | { readonly type: 'load'; readonly request: LoadRequest }
   | { readonly type: 'generate'; readonly id: number; readonly request: GenerateRequest }
+  | { readonly type: 'count'; readonly id: number; readonly request: GenerateRequest }
   | { readonly type: 'abort'; readonly id: number };
 
 export type FromRunner =
   | { readonly type: 'loaded'; readonly model: LoadedModel }
   | { readonly type: 'load-failed'; readonly failure: Failure }
   | { readonly type: 'part'; readonly id: number; readonly part: ModelStreamPart }
+  | { readonly type: 'counted'; readonly id: number; readonly promptTokens: number }
   | { readonly type: 'failed'; readonly id: number; readonly failure: Failure };
