@@ -160,8 +160,9 @@ function definitionOf(name: SettingName): Definition {
 /** A value as a person types it: JSON where that fits the setting, else the text itself, and a list by commas. */
 export function parseSettingText(name: SettingName, text: string): unknown {
   const schema = settingsSchema.shape[name];
-  const candidates = [tryJson(text), text, text.split(',').map((item) => item.trim())];
-  return candidates.find((candidate) => schema.safeParse(candidate).success) ?? tryJson(text) ?? text;
+  const json = tryJson(text);
+  const candidates = [...(json === undefined ? [] : [json]), text, text.split(',').map((item) => item.trim())];
+  return candidates.find((candidate) => schema.safeParse(candidate).success) ?? json ?? text;
 }
 
 function checkSetting(name: string, value: unknown, where: string): unknown {

@@ -93,8 +93,10 @@ function collectResults(parts: readonly ToolMessagePart[], results: Map<string, 
 function resultText({ output }: LanguageModelV3ToolResultPart): string {
   switch (output.type) {
     case 'text':
-    case 'error-text':
       return output.value;
+    case 'error-text':
+      // Chat templates have no sign for a failed call; without one the model would take the message for a result.
+      return JSON.stringify({ error: output.value });
     case 'json':
     case 'error-json':
       return JSON.stringify(output.value);

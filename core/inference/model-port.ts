@@ -50,18 +50,23 @@ export function modelOptionsOf(call: Pick<ModelCall, 'providerOptions'>): ModelO
 /** Reads a stream to its end into the answer it makes up. @throws what the stream ends with instead of `finish` */
 export async function collect(stream: ReadableStream<ModelStreamPart>): Promise<LanguageModelV3GenerateResult> {
   const content: LanguageModelV3Content[] = [];
-  let growing: { type: 'text' | 'reasoning'; text: string } | undefined;
+  // Blocks of other providers may overlap.
+  const growing = new Map<string, { type: 'text' | 'reasoning'; text: string }>();
   for await (const part of stream) {
     switch (part.type) {
       case 'text-start':
-      case 'reasoning-start':
-        growing = { type: part.type === 'text-start' ? 'text' : 'reasoning', text: '' };
-        content.push(growing);
+      case 'reasoning-start': {
+        const block = { type: part.type === 'text-start' ? ('text' as const) : ('reasoning' as const), text: '' };
+        growing.set(part.id, block);
+        content.push(block);
         break;
+      }
       case 'text-delta':
-      case 'reasoning-delta':
-        if (growing !== undefined) growing.text += part.delta;
+      case 'reasoning-delta': {
+        const block = growing.get(part.id);
+        if (block !== undefined) block.text += part.delta;
         break;
+      }
       case 'tool-call':
         content.push(part);
         break;

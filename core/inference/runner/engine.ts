@@ -14,6 +14,7 @@ import {
   type ChatWrapper,
   type LLamaChatGenerateResponseOptions,
   type Llama,
+  type LlamaGrammar,
   type LlamaChatResponse,
   type LlamaContextSequence,
   type LlamaModel,
@@ -22,6 +23,7 @@ import type { LanguageModelV3FunctionTool, LanguageModelV3Usage } from '@ai-sdk/
 import { ServiceError } from '../../errors.ts';
 import { modelOptionsOf, PROVIDER, type ModelStreamPart } from '../model-port.ts';
 import { chatTemplate, grammarFunctions } from './chat-template.ts';
+import { checkGgufHeader, damagedModel } from './gguf-header.ts';
 import { anyObject, grammarSchema } from './grammar-schema.ts';
 import type { GenerateRequest, LoadedModel, LoadRequest } from './protocol.ts';
 import { ResponseParts } from './response-parts.ts';
@@ -41,26 +43,31 @@ export interface Engine {
    */
   generate(request: GenerateRequest, options: GenerateOptions): Promise<void>;
   /** How many tokens the request's prompt would have, its template and tools included. */
-  countPromptTokens(request: GenerateRequest): number;
+  countPromptTokens(request: GenerateRequest): Promise<number>;
 }
 
-/** @throws {ServiceError} `insufficient_resources`, or `engine_failed` for a file that is no usable model */
-export async function loadEngine(request: LoadRequest): Promise<Engine> {
+/**
+ * @param onProgress called again and again while the file is being read
+ * @throws {ServiceError} `insufficient_resources`, or `engine_failed` for a file that is no usable model
+ */
+export async function loadEngine(request: LoadRequest, onProgress: () => void): Promise<Engine> {
+  await checkGgufHeader(request.path);
   const llama = await getLlama({
     gpu: request.gpu === 'auto' ? 'auto' : false,
     build: 'never',
     skipDownload: true,
     maxThreads: request.threads,
-    logLevel: LlamaLogLevel.error,
+    // Its messages quote what it was given: file paths, schemas, the grammar of somebody's tools.
+    logLevel: LlamaLogLevel.disabled,
   });
-  const model = await llama.loadModel({ modelPath: request.path }).catch(refuseLoad);
+  const model = await llama.loadModel({ modelPath: request.path, onLoadProgress: onProgress }).catch(refuseLoad);
   const contextSize = Math.min(request.contextTokens, model.trainContextSize);
   const context = await model.createContext({ sequences: 1, contextSize, threads: request.threads }).catch(refuseLoad);
   const loaded = new LoadedEngine(llama, model, context.getSequence(), request);
   return {
     model: loaded.describe(),
     generate: (call, options) => loaded.generate(call, options),
-    countPromptTokens: (call) => loaded.prepare(call).promptTokens,
+    countPromptTokens: async (call) => (await loaded.prepare(call)).promptTokens,
   };
 }
 
@@ -104,7 +111,7 @@ class LoadedEngine {
   }
 
   async generate(request: GenerateRequest, { signal, emit }: GenerateOptions): Promise<void> {
-    const prepared = this.prepare(request);
+    const prepared = await this.prepare(request);
     const { promptTokens } = prepared;
     const room = this.#sequence.contextSize - promptTokens - 1;
     if (room < 1) throw promptTooLong(promptTokens, this.#sequence.contextSize);
@@ -129,7 +136,8 @@ class LoadedEngine {
     emit(finishPart(metadata, usage({ promptTokens, spent, reasoningTokens: parts.reasoningTokens })));
   }
 
-  prepare(request: GenerateRequest): Prepared {
+  /** Everything that can be refused is refused here, before anything is sent. */
+  async prepare(request: GenerateRequest): Promise<Prepared> {
     const { input } = request;
     return 'rawText' in input ? this.#prepareRaw(input.rawText) : this.#prepareChat(request, input.history);
   }
@@ -152,22 +160,22 @@ class LoadedEngine {
     };
   }
 
-  #prepareChat(request: GenerateRequest, history: ChatHistoryItem[]): Prepared {
+  async #prepareChat(request: GenerateRequest, history: ChatHistoryItem[]): Promise<Prepared> {
     const { thinking, thinkingBudgetTokens = Infinity } = modelOptionsOf(request);
     const tools = callableTools(request);
     const template = chatTemplate(thinking === false ? this.#thoughtless : this.#family, {
       tools,
       mustCall: request.toolChoice?.type === 'required' || request.toolChoice?.type === 'tool',
     });
+    const grammar = await this.#responseGrammar(request);
     return {
       promptTokens: this.#countPrompt(template, history, tools),
       run: async (options, parts) => {
         const chat = new LlamaChat({ contextSequence: this.#sequence, chatWrapper: template });
-        const output = await this.#output(request, tools, parts);
         const { metadata } = await chat
           .generateResponse(history, {
             ...options,
-            ...output,
+            ...(grammar === undefined ? toolOptions(request, tools, parts) : { grammar }),
             budgets: { thoughtTokens: thinking === false ? 0 : thinkingBudgetTokens },
             contextShift: { strategy: refuseShift },
             onResponseChunk: ({ type, text, tokens }) =>
@@ -191,23 +199,23 @@ class LoadedEngine {
     return contextText.tokenize(this.#model.tokenizer).length;
   }
 
-  /** Tools or a response format, never both: the engine follows one grammar at a time. */
-  async #output(request: GenerateRequest, tools: readonly LanguageModelV3FunctionTool[], parts: ResponseParts) {
-    const format = request.responseFormat;
-    if (format?.type === 'json') {
-      const schema = format.schema === undefined ? anyObject() : grammarSchema(format.schema, 'written');
-      // The engine infers the answer's type from a literal schema; one of an unknown shape has to be given as a choice.
-      return { grammar: await this.#llama.createGrammarForJsonSchema({ oneOf: [schema] }).catch(refuseSchema) };
-    }
-    if (tools.length === 0) return {};
-    return {
-      functions: grammarFunctions(tools),
-      ...(modelOptionsOf(request).parallelToolCalls === false ? { maxParallelFunctionCalls: 1 } : {}),
-      onFunctionCallParamsChunk: (chunk: { functionName: string; paramsChunk: string }) =>
-        parts.writeCall(chunk.functionName, chunk.paramsChunk),
-      onFunctionCall: (call: { functionName: string }) => parts.endCall(call.functionName),
-    } satisfies Partial<LLamaChatGenerateResponseOptions>;
+  async #responseGrammar({ responseFormat: format }: GenerateRequest): Promise<LlamaGrammar | undefined> {
+    if (format?.type !== 'json') return undefined;
+    const schema = format.schema === undefined ? anyObject() : grammarSchema(format.schema, 'written');
+    // The engine infers the answer's type from a literal schema; one of an unknown shape has to be given as a choice.
+    return this.#llama.createGrammarForJsonSchema({ oneOf: [schema] }).catch(refuseSchema);
   }
+}
+
+function toolOptions(request: GenerateRequest, tools: readonly LanguageModelV3FunctionTool[], parts: ResponseParts) {
+  if (tools.length === 0) return {};
+  return {
+    functions: grammarFunctions(tools),
+    ...(modelOptionsOf(request).parallelToolCalls === false ? { maxParallelFunctionCalls: 1 } : {}),
+    onFunctionCallParamsChunk: (chunk: { functionName: string; paramsChunk: string }) =>
+      parts.writeCall(chunk.functionName, chunk.paramsChunk),
+    onFunctionCall: (call: { functionName: string }) => parts.endCall(call.functionName),
+  } satisfies Partial<LLamaChatGenerateResponseOptions>;
 }
 
 /** How the engine draws tokens for this request. */
@@ -271,11 +279,7 @@ function refuseLoad(cause: unknown): never {
   if (cause instanceof InsufficientMemoryError) {
     throw new ServiceError('insufficient_resources', 'There is not enough free memory to load this model.', { cause });
   }
-  throw new ServiceError(
-    'engine_failed',
-    'The model file can not be loaded: it is damaged, or not a GGUF chat model.',
-    { cause },
-  );
+  throw damagedModel(cause);
 }
 
 function finishPart(metadata: LlamaChatResponse['metadata'] | undefined, spent: LanguageModelV3Usage): ModelStreamPart {
@@ -305,7 +309,8 @@ interface Spent {
 
 /** Counted by the engine: what it did not have to evaluate again of a prompt was still there from an earlier one. */
 function usage({ promptTokens, spent, reasoningTokens }: Spent): LanguageModelV3Usage {
-  const evaluated = Math.min(promptTokens, spent.usedInputTokens);
+  // The engine books the last prompt token as output: evaluating it is what yields the first token of the answer.
+  const evaluated = Math.min(promptTokens, spent.usedInputTokens + 1);
   const total = spent.usedOutputTokens;
   return {
     inputTokens: {

@@ -125,10 +125,14 @@ function convertString(schema: Record<string, unknown>): GbnfJsonSchema {
   return { type: 'string', ...count('minLength', schema), ...count('maxLength', schema) };
 }
 
+/** llama.cpp refuses grammars that repeat a rule more than 2,000 times; half of that leaves room for nesting. */
+const MAX_COUNT = 1000;
+
+/** A bound on a length, where the grammar can hold it; a larger one is left out. */
 function count<Name extends string>(name: Name, schema: Record<string, unknown>): { [key in Name]?: number } {
   const value = schema[name];
   const out: { [key in Name]?: number } = {};
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) out[name] = value;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= MAX_COUNT) out[name] = value;
   return out;
 }
 

@@ -6,6 +6,7 @@
 import { writeFileSync } from 'node:fs';
 import { ServiceError } from '../../errors.ts';
 import { loadEngine, type Engine } from './engine.ts';
+import { damagedModel } from './gguf-header.ts';
 import type { Failure, FromRunner, GenerateRequest, LoadRequest, ToRunner } from './protocol.ts';
 
 let engine: Engine | undefined;
@@ -19,14 +20,24 @@ function send(message: FromRunner): Promise<void> {
   });
 }
 
+/** A file whose reading makes no progress for this long is damaged in a way that the engine does not notice. */
+const LOAD_STALL_MS = 60_000;
+
 async function load(request: LoadRequest): Promise<void> {
+  const stalled = setTimeout(() => void refuseLoad(damagedModel()), LOAD_STALL_MS);
   try {
-    engine = await loadEngine(request);
+    engine = await loadEngine(request, () => stalled.refresh());
     await send({ type: 'loaded', model: engine.model });
   } catch (error) {
-    await send({ type: 'load-failed', failure: failureOf(error) });
-    process.exit(1);
+    await refuseLoad(error);
+  } finally {
+    clearTimeout(stalled);
   }
+}
+
+async function refuseLoad(error: unknown): Promise<void> {
+  await send({ type: 'load-failed', failure: failureOf(error) });
+  process.exit(1);
 }
 
 async function generate(id: number, request: GenerateRequest): Promise<void> {
@@ -45,7 +56,7 @@ async function generate(id: number, request: GenerateRequest): Promise<void> {
 async function count(id: number, request: GenerateRequest): Promise<void> {
   try {
     if (engine === undefined) throw new TypeError('count came before load');
-    await send({ type: 'counted', id, promptTokens: engine.countPromptTokens(request) });
+    await send({ type: 'counted', id, promptTokens: await engine.countPromptTokens(request) });
   } catch (error) {
     await send({ type: 'failed', id, failure: failureOf(error) });
   }
