@@ -21,6 +21,8 @@ export interface Listener {
   counts(): ConnectionCounts;
   /** Accepts nothing more; resolves when the requests under way have been answered. */
   close(): Promise<void>;
+  /** Cuts every connection that is left. */
+  cut(): void;
 }
 
 export function createListener(handle: RequestListener): Listener {
@@ -70,6 +72,9 @@ export function createListener(handle: RequestListener): Listener {
     async close() {
       isClosing = true;
       await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+    },
+    cut() {
+      for (const server of servers) server.closeAllConnections();
     },
   };
 }

@@ -1,12 +1,14 @@
 /** Every failure on its way out, in the shape of the style that was spoken, and into the log where it is ours. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { outwardError } from './errors.ts';
+import { outwardError, RequestError } from './errors.ts';
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   // Nobody is left to tell, and nothing went wrong here.
   if (request.raw.socket.destroyed) return void reply.hijack();
-  const outward = outwardError(error);
+  const outward = outwardError(
+    isClientError(error) ? new RequestError('bad_request', 'The request is malformed.') : error,
+  );
   if (outward.status === 500) {
     request.log.warn(
       { code: outward.code, ...describe(error), method: request.method, route: request.routeOptions.url },
@@ -15,6 +17,12 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   }
   const encode = request.routeOptions.config.route?.encodeError ?? encodeOpenAiError;
   void reply.code(outward.status).headers(outward.headers).send(encode(outward));
+}
+
+/** The framework's own complaints about a request; its words are about its own settings. */
+function isClientError(error: unknown): boolean {
+  if (!(error instanceof Error) || error instanceof RequestError) return false;
+  return 'statusCode' in error && Number(error.statusCode) >= 400 && Number(error.statusCode) < 500;
 }
 
 /** What failed and where, without the message: an unexpected error's may quote the prompt or a key. */

@@ -13,7 +13,7 @@ import Fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import { checkDeclaredLength, readBody } from './body.ts';
 import { NO_BODY_BYTES } from './bounds.ts';
 import { socketCaller, type Caller } from './caller.ts';
-import { checkContentType } from './content-type.ts';
+import { checkContentType, forgetMalformedContentType } from './content-type.ts';
 import { corsHeaders, preflightHeaders } from './cors.ts';
 import { refusalError, RequestError } from './errors.ts';
 import { judge, type GuardSettings, type Provenance } from './guard.ts';
@@ -79,6 +79,7 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
+    forgetMalformedContentType(request.raw);
     const route = routeOf(request);
     checkDeclaredLength(request.raw, route?.maxBodyBytes ?? NO_BODY_BYTES);
     const found = judgeRequest(request, route, options);
@@ -177,11 +178,11 @@ interface Answer {
 
 async function answer({ request, reply, route, services, found }: Answer): Promise<FastifyReply> {
   if (!found.verdict.allowed) throw new TypeError('a refused request reached its handler');
+  const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
+  checkContentType(route.access, request.headers['content-type'], body.length);
   if (route.handle === undefined) {
     throw new RequestError('not_implemented', 'This version of Postern does not have this endpoint yet.');
   }
-  const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
-  checkContentType(route.access, request.headers['content-type'], body.length);
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort(new DOMException('The client went away.', 'AbortError')));
   const { pathname: _, searchParams: query } = new URL(request.url, 'http://localhost');
