@@ -5,5 +5,4 @@ import { build, install, requireNode } from '../scripts/prepare.mjs';
 requireNode();
 install();
 build();
-const { run } = await import('../dist/cli/main.js');
-await run(process.argv.slice(2));
+await import('../dist/cli/bin.js');

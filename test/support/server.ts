@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-export const cliPath = new URL('../../cli/postern.mjs', import.meta.url).pathname;
+/** As `npm test` built it, so that a start costs no build. */
+export const cliPath = new URL('../../dist/cli/bin.js', import.meta.url).pathname;
 
 export interface TestServer {
   readonly url: string;
@@ -25,6 +26,8 @@ interface StartOptions {
   readonly home?: string;
   readonly modelsDir?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** A command that runs the program somewhere else, such as in another network namespace. */
+  readonly within?: readonly string[];
 }
 
 export async function startServer({
@@ -32,9 +35,11 @@ export async function startServer({
   home,
   modelsDir,
   environment = {},
+  within = [],
 }: StartOptions = {}): Promise<TestServer> {
   const ownHome = home ?? (await mkdtemp(join(tmpdir(), 'postern-home-')));
-  const child = spawn(process.execPath, [cliPath, 'serve', '--port', '0', '--json', ...args], {
+  const command = [...within, process.execPath, cliPath, 'serve', '--port', '0', '--json', ...args];
+  const child = spawn(command[0]!, command.slice(1), {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       ...process.env,

@@ -1,0 +1,136 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { RequestError } from '../../../gateway/errors.ts';
+import { parseJsonBody } from '../../../gateway/json-body.ts';
+import { parseChatRequest } from '../../../gateway/wire/openai-chat-request.ts';
+import { runs } from '../../support/sampling.ts';
+
+const golden = new URL('golden/openai-chat/', import.meta.url);
+const user = [{ role: 'user', content: 'Hello' }];
+const parse = (fields: object) => parseChatRequest({ model: 'm', messages: user, ...fields });
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+test.each(readdirSync(golden).filter((name) => name.endsWith('.json')))('golden: %s', async (name) => {
+  const { request, call } = JSON.parse(readFileSync(new URL(name, golden), 'utf8')) as {
+    request: unknown;
+    call: unknown;
+  };
+  // Through JSON, so that what is undefined is absent, as in the file.
+  expect(JSON.parse(JSON.stringify(parseChatRequest(request)))).toEqual(call);
+});
+
+describe('what is refused, and which field is named', () => {
+  test.each<[string, object]>([
+    ['messages', { messages: [] }],
+    ['messages', { messages: 'Hello' }],
+    ['model', { model: '' }],
+    ['model', { model: null }],
+    ['messages[0].role', { messages: [{ role: 'wizard', content: 'x' }] }],
+    ['messages[0].content', { messages: [{ role: 'system', content: 7 }] }],
+    ['messages[0].content[0].text', { messages: [{ role: 'user', content: [{ type: 'text', text: 7 }] }] }],
+    ['messages[1].tool_call_id', { messages: [...user, { role: 'tool', tool_call_id: 'nope', content: 'x' }] }],
+    ['temperature', { temperature: 2.1 }],
+    ['temperature', { temperature: '1' }],
+    ['top_p', { top_p: -0.1 }],
+    ['max_tokens', { max_tokens: 0 }],
+    ['max_completion_tokens', { max_completion_tokens: 1.5 }],
+    ['seed', { seed: 1.5 }],
+    ['stop', { stop: '' }],
+    ['stop', { stop: Array.from({ length: 17 }, String) }],
+    ['stream', { stream: 'yes' }],
+    ['n', { n: 2 }],
+    ['n', { n: 0 }],
+    ['logprobs', { logprobs: true }],
+    ['logprobs', { top_logprobs: 3 }],
+    ['logit_bias', { logit_bias: { 5: 1 } }],
+    ['modalities', { modalities: ['text', 'audio'] }],
+    ['functions', { functions: [] }],
+    ['functions', { function_call: 'auto' }],
+    ['tools[0].type', { tools: [{ type: 'custom', custom: { name: 'x' } }] }],
+    ['tools[0].function.name', { tools: [{ type: 'function', function: { name: 'a b' } }] }],
+    ['tools[0].function.parameters', { tools: [{ type: 'function', function: { name: 'a', parameters: 'x' } }] }],
+    ['tool_choice', { tool_choice: 'sometimes' }],
+    ['response_format.type', { response_format: { type: 'xml' } }],
+    ['response_format.json_schema', { response_format: { type: 'json_schema' } }],
+    ['reasoning_effort', { reasoning_effort: 'enormous' }],
+  ])('%s in %j', (param, fields) => {
+    const refusal = (): unknown => parse(fields);
+    expect(refusal).toThrow(RequestError);
+    expect(refusal).toThrow(expect.objectContaining({ code: 'bad_request', param }));
+  });
+
+  test.each<[string, string]>([
+    ['', 'no body'],
+    ['{', 'not valid JSON'],
+    ['{"a":NaN}', 'not valid JSON'],
+    ['{"a":1}{', 'not valid JSON'],
+    [`${'['.repeat(50_000)}${']'.repeat(50_000)}`, 'nested more than 100'],
+    [`${'{"a":'.repeat(101)}1${'}'.repeat(101)}`, 'nested more than 100'],
+  ])('a body such as %.20s', (body, message) => {
+    expect(() => parseJsonBody(bytes(body))).toThrow(message);
+  });
+
+  test.each([[[0xff, 0xfe]], [[0x22, 0xc3, 0x28, 0x22]], [[0x22, 0xed, 0xa0, 0x80, 0x22]]])(
+    'invalid UTF-8 %j',
+    (raw) => {
+      expect(() => parseJsonBody(Uint8Array.from(raw))).toThrow('UTF-8');
+    },
+  );
+
+  test('an error never quotes the body', () => {
+    expect(() => parseJsonBody(bytes('{"prompt":"my secret",}'))).toThrow(
+      /^The body is not valid JSON \(at position \d+\)\.$/,
+    );
+  });
+
+  test.each([null, 7, 'text', true, []])('a body that is %j, not an object', (body) => {
+    expect(() => parseChatRequest(body)).toThrow(RequestError);
+  });
+});
+
+test('null means "not said"', () => {
+  const nulls = [
+    'max_tokens',
+    'temperature',
+    'top_p',
+    'seed',
+    'stop',
+    'tools',
+    'tool_choice',
+    'response_format',
+    'n',
+    'logprobs',
+    'stream',
+  ];
+  expect(parse(Object.fromEntries(nulls.map((name) => [name, null])))).toEqual(parse({}));
+});
+
+test('anything at all is either parsed or refused with a field: never another error', () => {
+  const fields = [
+    'model',
+    'messages',
+    'tools',
+    'tool_choice',
+    'response_format',
+    'stop',
+    'stream_options',
+    'temperature',
+    'n',
+    '__proto__',
+  ];
+  const body = fc.dictionary(
+    fc.constantFrom(...fields),
+    fc.oneof({ withCrossShrink: true }, fc.jsonValue(), fc.constant(user), fc.constant('m')),
+  );
+  fc.assert(
+    fc.property(body, (candidate) => {
+      try {
+        parseChatRequest(candidate);
+      } catch (error) {
+        expect(error).toBeInstanceOf(RequestError);
+      }
+    }),
+    runs(20_000),
+  );
+});

@@ -1,0 +1,95 @@
+/**
+ * Who may import whom. The compiler enforces the same through project references; this test also says why, and
+ * notices a folder that is missing from the table or has gone empty.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { expect, test } from 'vitest';
+
+const root = resolve(import.meta.dirname, '../..');
+
+interface Room {
+  readonly mayImport: readonly string[];
+  /** Packages that it may use; undefined leaves that open. */
+  readonly packages?: readonly RegExp[];
+  readonly why: string;
+}
+
+const ROOMS: Readonly<Record<string, Room>> = {
+  channel: {
+    mayImport: [],
+    packages: [/^@noble\//],
+    why: 'an auditor reads it alone, and the same files run in a browser',
+  },
+  'channel/node': {
+    mayImport: ['channel'],
+    packages: [/^@noble\//, /^node:crypto$/],
+    why: 'the one place where the channel meets Node, to use its faster primitives',
+  },
+  core: { mayImport: [], why: 'usable as a library, with no route to authority: it knows no HTTP, no key, no caller' },
+  gateway: { mayImport: ['channel', 'channel/node', 'core'], why: 'the only door' },
+  cli: { mayImport: ['channel', 'core', 'gateway'], why: 'the only place that wires things together' },
+};
+
+interface Import {
+  readonly file: string;
+  readonly specifier: string;
+}
+
+function sourceFiles(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join(folder, name));
+}
+
+function importsOf(file: string, source: string): Import[] {
+  const pattern =
+    /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|\bimport\(\s*'([^']+)'|(?:^|\n)import\s+'([^']+)'/g;
+  return [...source.matchAll(pattern)].map((match) => ({ file, specifier: match[1] ?? match[2] ?? match[3] ?? '' }));
+}
+
+/** The innermost room that a path lies in. */
+function roomOf(path: string): string | undefined {
+  return Object.keys(ROOMS)
+    .filter((room) => path.startsWith(`${room}/`))
+    .toSorted((a, b) => b.length - a.length)[0];
+}
+
+function violation({ file, specifier }: Import): string | undefined {
+  const from = roomOf(file);
+  const room = from === undefined ? undefined : ROOMS[from];
+  if (from === undefined || room === undefined) return `${file} is in no room`;
+  if (!specifier.startsWith('.')) {
+    const isAllowed = room.packages?.some((allowed) => allowed.test(specifier)) ?? true;
+    return isAllowed ? undefined : `${file} imports ${specifier}: ${room.why}`;
+  }
+  const to = roomOf(relative(root, resolve(root, dirname(file), specifier)));
+  if (to === from || (to !== undefined && room.mayImport.includes(to))) return undefined;
+  return `${file} imports ${specifier} (${to ?? 'outside every room'}): ${room.why}`;
+}
+
+test.each(Object.keys(ROOMS))('%s has files, and imports only what it may', (room) => {
+  const files = sourceFiles(room).filter((file) => roomOf(file) === room);
+  expect(files.length, `${room} is empty: take it out of the table`).toBeGreaterThan(0);
+  const imports = files.flatMap((file) => importsOf(file, readFileSync(join(root, file), 'utf8')));
+  expect(imports.map(violation).filter((found) => found !== undefined)).toEqual([]);
+});
+
+test('every folder with product code is in the table', () => {
+  const notRooms = new Set(['node_modules', 'dist', 'test', 'bench', 'docs', 'scripts', 'models']);
+  const folders = readdirSync(root, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !notRooms.has(entry.name))
+    .map((entry) => entry.name);
+  expect(folders.filter((folder) => ROOMS[folder] === undefined)).toEqual([]);
+});
+
+test.each([
+  ['core/inference/engine.ts', "import { decide } from '../../gateway/policy.ts';"],
+  ['core/a.ts', "export type { Route } from '../gateway/route.ts';"],
+  ['channel/records.ts', "import { createHash } from 'node:crypto';"],
+  ['channel/records.ts', "const noble = await import('../core/json.ts');"],
+  ['gateway/server.ts', "import '../cli/main.ts';"],
+])('a planted import is found: %s', (file, source) => {
+  const found = importsOf(file, source).map(violation);
+  expect(found).toEqual([expect.stringContaining(file)]);
+});

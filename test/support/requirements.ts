@@ -1,0 +1,21 @@
+/** What some checks need from the system. Where it is missing they say so and are skipped; in CI that is a failure. */
+import { spawnSync } from 'node:child_process';
+
+export interface Requirement {
+  readonly isMet: boolean;
+  readonly remedy: string;
+}
+
+/** @returns whether to run; to be passed to `describe.runIf` */
+export function has({ isMet, remedy }: Requirement): boolean {
+  if (isMet) return true;
+  if (process.env['CI']) throw new Error(`CI lacks what this check needs. ${remedy}`);
+  console.warn(`skipped: ${remedy}`);
+  return false;
+}
+
+/** Two machines on one: network namespaces, for which the program must be root. */
+export const networkNamespaces: Requirement = {
+  isMet: process.platform === 'linux' && process.getuid?.() === 0 && spawnSync('ip', ['netns', 'list']).status === 0,
+  remedy: 'Network namespaces need Linux, root, and the Debian package iproute2.',
+};
