@@ -28,6 +28,8 @@ export interface LocalInferenceOptions {
   readonly contextTokens: number;
   readonly gpu: 'auto' | 'off';
   readonly sampling: SamplingDefaults;
+  /** Told in one line when a runner dies that nobody stopped: calls in flight fail, and the log should say why. */
+  readonly onRunnerDeath?: (message: string) => void;
 }
 
 export interface LocalInference {
@@ -38,6 +40,8 @@ export interface LocalInference {
    * @throws {ServiceError} `model_not_found`, and what the model refuses
    */
   countPromptTokens(id: string, call: ModelCall): Promise<number>;
+  /** Gives a model's memory back, once the calls before this one are done. A model that is not resident has none. */
+  unload(id: string): Promise<void>;
   status(): InferenceStatus;
   /** Ends the runner and refuses every later call. Calls in flight fail with `shutting_down`. */
   close(): Promise<void>;
@@ -66,6 +70,7 @@ export function createLocalInference(options: LocalInferenceOptions): LocalInfer
   return {
     languageModel: async (id) => local.languageModel(await options.catalog.resolve(id)),
     countPromptTokens: async (id, call) => local.countPromptTokens(await options.catalog.resolve(id), call),
+    unload: async (id) => local.unload(await options.catalog.resolve(id)),
     status: () => local.status(),
     close: () => local.close(),
   };
@@ -103,6 +108,15 @@ class Local {
     const leave = await this.#enter(model.id, this.#signalOf(call));
     try {
       return await (await this.#runnerOf(model)).countPromptTokens(request);
+    } finally {
+      leave();
+    }
+  }
+
+  async unload(model: InstalledModel): Promise<void> {
+    const leave = await this.#enter(model.id, this.#closing.signal);
+    try {
+      if (this.#resident?.model.path === model.path) await this.#resident.runner.stop();
     } finally {
       leave();
     }
@@ -160,7 +174,11 @@ class Local {
     if (this.#resident?.model.path === model.path && this.#resident.runner.isAlive()) return this.#resident.runner;
     await this.#resident?.runner.stop();
     this.#resident = undefined;
-    const runner = await startRunner({ entry: this.#options.runnerEntry, load: loadRequest(model, this.#options) });
+    const runner = await startRunner({
+      entry: this.#options.runnerEntry,
+      load: loadRequest(model, this.#options),
+      onDeath: (how) => this.#options.onRunnerDeath?.(`The runner of model ${model.id} stopped unexpectedly (${how}).`),
+    });
     this.#resident = { model, runner };
     // The service may have been closed while the model was loading.
     if (this.#closing.signal.aborted) await runner.stop();

@@ -38,7 +38,9 @@ export const modelOptionsSchema = z.strictObject({
   /** True continues the prompt's text as it stands, with no chat template around it; the prompt is one user message. */
   raw: z.boolean().optional(),
   /** What the caller's wire style lays down for a request that does not say; the owner and the model go before it. */
-  styleDefaults: z.strictObject({ temperature: z.number().optional() }).optional(),
+  styleDefaults: z
+    .strictObject({ temperature: z.number().optional(), maxTokens: z.int().positive().optional() })
+    .optional(),
 });
 export type ModelOptions = z.infer<typeof modelOptionsSchema>;
 

@@ -35,17 +35,19 @@ interface StartOptions {
   /** The compiled `runner/main.js`. */
   readonly entry: URL;
   readonly load: LoadRequest;
+  /** Called when the process ends without having been told to, with the signal or the exit code. */
+  readonly onDeath: (how: string) => void;
 }
 
 /** @throws {ServiceError} `insufficient_resources` or `engine_failed`, when the model can't be loaded */
-export async function startRunner({ entry, load }: StartOptions): Promise<Runner> {
+export async function startRunner({ entry, load, onDeath }: StartOptions): Promise<Runner> {
   const child = fork(entry, {
     execArgv: [],
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: runnerEnvironment(process.env),
   });
-  const runner = new RunnerProcess(child);
+  const runner = new RunnerProcess(child, onDeath);
   try {
     return await runner.load(load);
   } catch (error) {
@@ -69,13 +71,17 @@ class RunnerProcess {
   readonly #child: ChildProcess;
   readonly #calls = new Map<number, Call>();
   readonly #loaded = deferred<LoadedModel>();
+  readonly #onDeath: (how: string) => void;
   #lastId = 0;
+  #isStopping = false;
   #exit: ServiceError | undefined;
 
-  constructor(child: ChildProcess) {
+  constructor(child: ChildProcess, onDeath: (how: string) => void) {
     this.#child = child;
+    this.#onDeath = onDeath;
     child.on('message', (message: FromRunner) => this.#receive(message));
-    child.on('error', () => undefined); // `exit` follows, and is where a failed start is dealt with
+    // A process that could not be started never exits.
+    child.on('error', () => child.pid === undefined && this.#die('it could not be started'));
     child.once('exit', (code, signal) => this.#die(signal ?? `exit code ${code ?? 'unknown'}`));
   }
 
@@ -87,13 +93,14 @@ class RunnerProcess {
       pid: this.#child.pid ?? 0,
       isAlive: () => this.#exit === undefined,
       stream: (call, options) => this.#stream(call, options),
-      countPromptTokens: (request) => this.#count(request),
+      countPromptTokens: (call) => this.#count(call),
       stop: () => this.stop(),
     };
   }
 
   async stop(): Promise<void> {
     if (this.#exit !== undefined) return;
+    this.#isStopping = true;
     const exited = once(this.#child, 'exit');
     this.#child.kill('SIGKILL');
     await exited;
@@ -157,6 +164,8 @@ class RunnerProcess {
       case 'loaded':
         return this.#loaded.resolve(message.model);
       case 'load-failed':
+        // It said why, and goes.
+        this.#isStopping = true;
         return this.#loaded.reject(errorOf(message.failure));
       case 'part':
         return this.#calls.get(message.id)?.onPart?.(message.part);
@@ -168,6 +177,7 @@ class RunnerProcess {
   }
 
   #die(how: string): void {
+    if (!this.#isStopping) this.#onDeath(how);
     this.#exit = new ServiceError(
       'engine_failed',
       `The model runner stopped unexpectedly (${how}). Repeating the request starts a new one.`,

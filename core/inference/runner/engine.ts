@@ -121,7 +121,7 @@ class LoadedEngine {
     const before = this.#sequence.tokenMeter.getState();
     const options = {
       ...samplingOptions(request, this.#load, this.#model),
-      maxTokens: Math.min(request.maxOutputTokens ?? this.#load.settings.maxTokens ?? room, room),
+      maxTokens: Math.min(this.#wantedTokens(request) ?? room, room),
       customStopTriggers: request.stopSequences ?? [],
       signal,
       stopOnAbortSignal: true,
@@ -136,6 +136,11 @@ class LoadedEngine {
     emit(finishPart(metadata, usage({ promptTokens, spent, reasoningTokens: parts.reasoningTokens })));
   }
 
+  #wantedTokens(request: GenerateRequest): number | undefined {
+    const styleDefault = modelOptionsOf(request).styleDefaults?.maxTokens;
+    return request.maxOutputTokens ?? this.#load.settings.maxTokens ?? styleDefault;
+  }
+
   /** Everything that can be refused is refused here, before anything is sent. */
   async prepare(request: GenerateRequest): Promise<Prepared> {
     const { input } = request;
@@ -143,7 +148,8 @@ class LoadedEngine {
   }
 
   #prepareRaw(text: string): Prepared {
-    const tokens = this.#model.tokenize(text);
+    // Text that a client laid out by a template of its own holds that template's special tokens.
+    const tokens = this.#model.tokenize(text, true);
     return {
       promptTokens: tokens.length,
       run: async (options, parts) => {
