@@ -5,7 +5,11 @@ import { lockHome, readRunFile, removeRunFile, writeRunFile } from '../core/conf
 import { readSettingsFile, resolveSettings, type Settings } from '../core/config/settings.ts';
 import { createLocalInference, type LocalInference } from '../core/inference/local-inference.ts';
 import { createModelCatalog } from '../core/inference/model-catalog.ts';
+import { createModelDetailsReader } from '../core/inference/model-details.ts';
+import { createModelDigests, type ModelDigests } from '../core/inference/model-digests.ts';
 import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
+import { createResponseStore } from '../core/responses/response-store.ts';
+import { openDatabase, type Database } from '../core/storage/database.ts';
 import type { Listener } from '../gateway/listener.ts';
 import { routes } from '../gateway/routes.ts';
 import { createRunToken } from '../gateway/run-token.ts';
@@ -15,6 +19,9 @@ import { packageRoot, version } from './package.ts';
 
 /** How long answers under way may go on after the service was told to stop. */
 const SHUTDOWN_GRACE_MS = 10_000;
+
+/** For the streams' last events to reach their readers; one that does not read is not waited for. */
+const LAST_WORDS_MS = 1000;
 
 export const serve: Command = {
   name: 'serve',
@@ -84,11 +91,13 @@ interface Running {
   readonly port: number;
   readonly listener: Listener;
   readonly inference: LocalInference;
+  readonly modelDigests: ModelDigests;
+  readonly database: Database;
   /** Fires when the service was asked over HTTP to stop. */
   readonly shutDown: AbortSignal;
 }
 
-async function start(settings: Settings, { home }: CommandContext): Promise<Running> {
+async function start(settings: Settings, { home, terminal }: CommandContext): Promise<Running> {
   const startedAtMs = Date.now();
   const shutDown = new AbortController();
   const catalog = createModelCatalog({
@@ -102,13 +111,19 @@ async function start(settings: Settings, { home }: CommandContext): Promise<Runn
     contextTokens: settings['inference.contextTokens'],
     gpu: settings['inference.gpu'],
     sampling: samplingDefaults(settings),
+    onRunnerDeath: (message) => terminal.say(message),
   });
+  const database = openDatabase(home);
+  const modelDigests = createModelDigests({ database });
   const token = createRunToken();
   const listener: Listener = await createGateway({
     routes,
     services: {
       catalog,
       inference,
+      modelDetails: createModelDetailsReader({ database }),
+      modelDigests,
+      responses: createResponseStore({ database, now: Date.now }),
       now: Date.now,
       control: { version, startedAtMs, connections: () => listener.counts(), shutDown: () => shutDown.abort() },
     },
@@ -118,7 +133,7 @@ async function start(settings: Settings, { home }: CommandContext): Promise<Runn
   });
   const { port } = await listen(listener, settings);
   await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
-  return { port, listener, inference, shutDown: shutDown.signal };
+  return { port, listener, inference, modelDigests, database, shutDown: shutDown.signal };
 }
 
 function samplingDefaults(settings: Settings): SamplingDefaults {
@@ -179,9 +194,16 @@ function untilEither(one: AbortSignal, other: AbortSignal): Promise<void> {
 }
 
 /** Answers under way may finish; those that take too long are told in their own stream why they end. */
-async function end({ listener, inference }: Running, now: AbortSignal): Promise<void> {
-  const closed = listener.close();
-  await Promise.race([closed, sleep(SHUTDOWN_GRACE_MS, undefined, { signal: now }).catch(() => undefined)]);
+async function end(running: Running, now: AbortSignal): Promise<void> {
+  const { listener, inference, modelDigests, database } = running;
+  const grace = new AbortController();
+  const closed = listener.close().finally(() => grace.abort());
+  const patience = AbortSignal.any([grace.signal, now]);
+  await sleep(SHUTDOWN_GRACE_MS, undefined, { signal: patience }).catch(() => undefined);
   await inference.close();
+  await Promise.race([closed, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
+  listener.cut();
   await closed;
+  modelDigests.close();
+  database.close();
 }

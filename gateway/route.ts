@@ -2,8 +2,12 @@
  * What a route is: who may call it, how large its body may be, in which style it fails, and a handler that is a plain
  * function from a request to a reply, so that it can be tested without a port.
  */
+import type { z } from 'zod';
 import type { LocalInference } from '../core/inference/local-inference.ts';
 import type { ModelCatalog } from '../core/inference/model-catalog.ts';
+import type { ModelDetailsReader } from '../core/inference/model-details.ts';
+import type { ModelDigests } from '../core/inference/model-digests.ts';
+import type { ResponseStore } from '../core/responses/response-store.ts';
 import type { Caller } from './caller.ts';
 import type { OutwardError } from './errors.ts';
 import type { AccessClass } from './policy.ts';
@@ -17,6 +21,12 @@ export interface Route {
   readonly access: AccessClass;
   /** Checked before the caller is even identified. */
   readonly maxBodyBytes: number;
+  /** Where the clients of this route's style look for it. It is served under the other prefixes, too. */
+  readonly clientPrefix: '' | '/v1' | '/api';
+  /** A sentence for the OpenAPI document. */
+  readonly summary: string;
+  /** What the handler parses the body with, for the OpenAPI document. */
+  readonly body?: z.ZodType;
   /** The error body of the style that this route speaks. */
   readonly encodeError: (error: OutwardError) => object;
   /** Absent: the route belongs to the contract, but this version does not have it yet (501, after policy). */
@@ -44,8 +54,11 @@ export interface Reply {
 
 /** What handlers may use. Built once, by whoever wires the program together. */
 export interface Services {
-  readonly inference: Pick<LocalInference, 'languageModel' | 'countPromptTokens' | 'status'>;
+  readonly inference: Pick<LocalInference, 'languageModel' | 'countPromptTokens' | 'unload' | 'status'>;
   readonly catalog: ModelCatalog;
+  readonly modelDetails: ModelDetailsReader;
+  readonly modelDigests: Pick<ModelDigests, 'find'>;
+  readonly responses: ResponseStore;
   readonly control: ServerControl;
   /** Milliseconds since 1970. */
   readonly now: () => number;

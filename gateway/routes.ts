@@ -14,14 +14,29 @@ import {
 import type { AccessClass } from './policy.ts';
 import type { Method, Route } from './route.ts';
 import { adminShutdown, adminStatus } from './routes/admin.ts';
+import { countMessageTokens, createMessage } from './routes/anthropic-messages.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
+import { completions } from './routes/completions.ts';
 import { health, root } from './routes/health.ts';
 import { getModel, listModels } from './routes/models.ts';
+import { ollamaChat, ollamaGenerate } from './routes/ollama-inference.ts';
+import { openApi } from './routes/openapi.ts';
+import { ollamaPs, ollamaShow, ollamaTags, ollamaVersion } from './routes/ollama-models.ts';
+import { createResponse, deleteResponse, getResponse, listInputItems } from './routes/responses.ts';
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
 /** A row of the contract whose part of the service does not exist yet. */
 function planned(access: AccessClass, method: Method, path: string, maxBodyBytes = bodyBytes(method)): Route {
-  return { method, path, access, maxBodyBytes, encodeError: encodeOpenAiError };
+  const clientPrefix = access === 'inference' ? '/v1' : '';
+  return {
+    method,
+    path,
+    access,
+    maxBodyBytes,
+    clientPrefix,
+    summary: 'Part of the contract.',
+    encodeError: encodeOpenAiError,
+  };
 }
 
 function bodyBytes(method: Method): number {
@@ -30,7 +45,7 @@ function bodyBytes(method: Method): number {
 
 export const routes: readonly Route[] = [
   root,
-  planned('public', 'GET', '/openapi.json'),
+  openApi(() => routes),
   planned('public', 'GET', '/pair/challenge'),
   planned('public', 'POST', '/pair', PAIRING_BODY_BYTES),
   planned('public', 'POST', '/pair-invite', PAIRING_BODY_BYTES),
@@ -41,14 +56,20 @@ export const routes: readonly Route[] = [
 
   listModels,
   getModel,
-  planned('inference', 'GET', '/tags'),
   chatCompletions,
-  planned('inference', 'POST', '/completions'),
-  planned('inference', 'POST', '/responses'),
-  planned('inference', 'POST', '/messages'),
-  planned('inference', 'POST', '/chat'),
-  planned('inference', 'POST', '/generate'),
-  planned('inference', 'POST', '/show'),
+  completions,
+  createResponse,
+  getResponse,
+  deleteResponse,
+  listInputItems,
+  createMessage,
+  countMessageTokens,
+  ollamaChat,
+  ollamaGenerate,
+  ollamaTags,
+  ollamaShow,
+  ollamaPs,
+  ollamaVersion,
   planned('inference', 'POST', '/embeddings'),
   planned('inference', 'POST', '/embed'),
   planned('inference', 'POST', '/audio/transcriptions'),

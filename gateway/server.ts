@@ -9,7 +9,13 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import rateLimit from '@fastify/rate-limit';
-import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import Fastify, {
+  LogController,
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify';
 import { checkDeclaredLength, readBody } from './body.ts';
 import { NO_BODY_BYTES } from './bounds.ts';
 import { socketCaller, type Caller } from './caller.ts';
@@ -24,6 +30,7 @@ import type { Method, Route, Services } from './route.ts';
 import { isRunToken, RUN_TOKEN_HEADER } from './run-token.ts';
 import { withoutAlias } from './routes.ts';
 import { sendError } from './send-error.ts';
+import { IGNORED_HEADER } from './wire/ignored.ts';
 
 export interface GatewayOptions {
   readonly routes: readonly Route[];
@@ -58,6 +65,7 @@ const ANONYMOUS_REQUESTS_PER_MINUTE = 60;
 export async function createGateway(options: GatewayOptions): Promise<Listener> {
   const app = createApp(options);
   const judged = new WeakMap<IncomingMessage, Judged>();
+  const noteIgnored = createIgnoredNotes(app.log);
 
   await app.register(rateLimit, {
     hook: 'preHandler',
@@ -78,7 +86,8 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
   );
 
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id);
+    // The two names under which clients look for it.
+    reply.headers({ 'x-request-id': request.id, 'request-id': request.id });
     forgetMalformedContentType(request.raw);
     const route = routeOf(request);
     checkDeclaredLength(request.raw, route?.maxBodyBytes ?? NO_BODY_BYTES);
@@ -100,7 +109,7 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
       url: route.path,
       config: { route },
       handler: (request, reply) =>
-        answer({ request, reply, route, services: options.services, found: judgedOf(judged, request) }),
+        answer({ request, reply, route, services: options.services, found: judgedOf(judged, request), noteIgnored }),
     });
   }
   for (const path of new Set(options.routes.map((route) => route.path))) {
@@ -174,9 +183,10 @@ interface Answer {
   readonly route: Route;
   readonly services: Services;
   readonly found: Judged;
+  readonly noteIgnored: (route: string, names: string | undefined) => void;
 }
 
-async function answer({ request, reply, route, services, found }: Answer): Promise<FastifyReply> {
+async function answer({ request, reply, route, services, found, noteIgnored }: Answer): Promise<FastifyReply> {
   if (!found.verdict.allowed) throw new TypeError('a refused request reached its handler');
   const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
   checkContentType(route.access, request.headers['content-type'], body.length);
@@ -198,8 +208,25 @@ async function answer({ request, reply, route, services, found }: Answer): Promi
     },
     services,
   );
+  noteIgnored(route.path, result.headers?.[IGNORED_HEADER]);
   await sendReply(reply, result);
   return reply;
+}
+
+/** How many different notes are kept in mind, so that a client can't fill the log or the memory with new ones. */
+const MAX_NOTES = 100;
+
+/** Says once, not for each request, what of a client's requests has no effect here. */
+function createIgnoredNotes(log: FastifyBaseLogger): (route: string, names: string | undefined) => void {
+  const noted = new Set<string>();
+  return (route, names) => {
+    if (names === undefined || noted.has(names) || noted.size >= MAX_NOTES) return;
+    noted.add(names);
+    log.warn(
+      { route, ignored: names },
+      'a client asks for what is not available here; its requests are answered without',
+    );
+  };
 }
 
 function stringParams(params: unknown): Record<string, string> {

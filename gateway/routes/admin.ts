@@ -8,6 +8,8 @@ export const adminStatus: Route = {
   path: '/admin/status',
   access: 'admin',
   maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary: 'What runs: version, process, loaded models, calls under way.',
   encodeError: encodeOpenAiError,
   handle: (_request, { control, inference, now }) => {
     const { resident, inflight } = inference.status();
@@ -29,6 +31,8 @@ export const adminShutdown: Route = {
   path: '/admin/shutdown',
   access: 'admin',
   maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary: 'Stop the service; answers under way get a moment to finish.',
   encodeError: encodeOpenAiError,
   handle: (_request, { control }) => {
     control.shutDown();

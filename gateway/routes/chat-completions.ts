@@ -4,7 +4,7 @@ import { PUBLIC_BODY_BYTES } from '../bounds.ts';
 import { parseJsonBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
 import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
-import { parseChatRequest } from '../wire/openai-chat-request.ts';
+import { parseChatRequest, chatRequestSchema } from '../wire/openai-chat-request.ts';
 import { encodeChatResponse, encodeChatStream, prefixHash, type ChatEnvelope } from '../wire/openai-chat-response.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 
@@ -13,6 +13,9 @@ export const chatCompletions: Route = {
   path: '/chat/completions',
   access: 'inference',
   maxBodyBytes: PUBLIC_BODY_BYTES,
+  clientPrefix: '/v1',
+  summary: 'OpenAI chat completions.',
+  body: chatRequestSchema,
   encodeError: encodeOpenAiError,
   async handle({ body, signal }, { inference, now }) {
     const request = parseChatRequest(parseJsonBody(body));

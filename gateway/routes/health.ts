@@ -13,6 +13,8 @@ export const root: Route = {
   path: '/',
   access: 'public',
   maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary: 'One line of text: the service is there.',
   encodeError: encodeOpenAiError,
   handle: () => ({ body: 'Postern is running.\n' }),
 };
@@ -22,6 +24,8 @@ export const health: Route = {
   path: '/health',
   access: 'health',
   maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary: 'A snapshot of the service.',
   encodeError: encodeOpenAiError,
   async handle({ view }, services) {
     const summary = { status: 'healthy', timestamp: new Date(services.now()).toISOString() };

@@ -9,6 +9,8 @@ export const listModels: Route = {
   path: '/models',
   access: 'inference',
   maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '/v1',
+  summary: 'The installed models, in OpenAI style.',
   encodeError: encodeOpenAiError,
   async handle(_request, { catalog }) {
     return { body: { object: 'list', data: (await catalog.list()).map(encodeModel) } };
@@ -20,6 +22,8 @@ export const getModel: Route = {
   path: '/models/*',
   access: 'inference',
   maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '/v1',
+  summary: 'One installed model, in OpenAI style.',
   encodeError: encodeOpenAiError,
   async handle({ params }, { catalog }) {
     return { body: encodeModel(await catalog.resolve(params['*'] ?? '')) };

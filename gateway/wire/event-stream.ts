@@ -12,5 +12,10 @@ export function encodeEvent(data: unknown): string {
   return `data: ${JSON.stringify(data)}\n\n`;
 }
 
+/** An event whose name says what `data` is, as the styles with many kinds of events use it. */
+export function encodeNamedEvent(name: string, data: unknown): string {
+  return `event: ${name}\n${encodeEvent(data)}`;
+}
+
 /** What OpenAI's streams end with. */
 export const DONE_EVENT = 'data: [DONE]\n\n';

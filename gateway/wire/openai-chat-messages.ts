@@ -3,6 +3,7 @@ import type { LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/prov
 import { z } from 'zod';
 import { RequestError } from '../errors.ts';
 import { mediaPart, type MediaPart } from './media-part.ts';
+import { parseToolArguments } from './tool-arguments.ts';
 
 const textPartSchema = z.object({ type: z.literal('text'), text: z.string() });
 
@@ -113,16 +114,7 @@ function assistantContent(message: AssistantMessage): AssistantContent {
       type: 'tool-call' as const,
       toolCallId: call.id,
       toolName: call.function.name,
-      input: parseArguments(call.function.arguments),
+      input: parseToolArguments(call.function.arguments),
     })),
   ];
-}
-
-/** Arguments that an earlier answer got wrong stay the text they were. */
-function parseArguments(text: string): unknown {
-  try {
-    return JSON.parse(text === '' ? '{}' : text);
-  } catch {
-    return text;
-  }
 }

@@ -9,7 +9,9 @@ import { z } from 'zod';
 import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inference/model-port.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
+import { defined } from './defined.ts';
 import { messageSchema, parsePrompt } from './openai-chat-messages.ts';
+import { effortOptions, REASONING_EFFORTS } from './reasoning-effort.ts';
 
 /** Strings of no length match everywhere; OpenAI allows 4 stops, other servers more. */
 const MAX_STOP_SEQUENCES = 16;
@@ -71,7 +73,7 @@ export const chatRequestSchema = z.looseObject({
   tool_choice: toolChoiceSchema.nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   response_format: responseFormatSchema.nullish(),
-  reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']).nullish(),
+  reasoning_effort: z.enum(REASONING_EFFORTS).nullish(),
   enable_thinking: z.boolean().nullish(),
   chat_template_kwargs: z.looseObject({ enable_thinking: z.boolean().nullish() }).nullish(),
   session_id: z.string().nullish(),
@@ -162,30 +164,13 @@ function portToolChoice(choice: z.output<typeof toolChoiceSchema>): LanguageMode
     : { type: choice.allowed_tools.mode };
 }
 
-/** Tokens of thought for each effort; above `low` a model decides for itself. */
-const THINKING_BUDGET_TOKENS: Readonly<Record<string, number>> = { minimal: 512, low: 2048 };
-
 function modelOptions(body: ChatRequestBody): ModelOptions {
-  const effort = body.reasoning_effort ?? undefined;
-  const thinking =
-    body.enable_thinking ?? body.chat_template_kwargs?.enable_thinking ?? (effort === 'none' ? false : undefined);
+  const effort = body.reasoning_effort == null ? {} : effortOptions(body.reasoning_effort);
   return defined({
+    ...effort,
     minP: body.min_p,
     repetitionPenalty: body.repetition_penalty,
     parallelToolCalls: body.parallel_tool_calls,
-    thinking,
-    thinkingBudgetTokens: effort === undefined ? undefined : THINKING_BUDGET_TOKENS[effort],
+    thinking: body.enable_thinking ?? body.chat_template_kwargs?.enable_thinking ?? effort.thinking,
   });
-}
-
-type Defined<Fields> = { [Name in keyof Fields]?: NonNullable<Fields[Name]> };
-
-/** Leaves out what is null or undefined: in JSON both mean "not said". */
-function defined<Fields extends object>(fields: Fields): Defined<Fields> {
-  const said: Defined<Fields> = {};
-  for (const name in fields) {
-    const value = fields[name];
-    if (value !== null && value !== undefined) said[name] = value;
-  }
-  return said;
 }

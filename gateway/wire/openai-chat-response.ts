@@ -13,6 +13,7 @@ import type { ModelCall, ModelStreamPart } from '../../core/inference/model-port
 import { outwardError } from '../errors.ts';
 import { DONE_EVENT, encodeEvent } from './event-stream.ts';
 import { encodeOpenAiError } from './openai-error.ts';
+import { encodeUsage } from './openai-usage.ts';
 
 /** What is the same in an answer and in each chunk of one. */
 export interface ChatEnvelope {
@@ -178,21 +179,4 @@ const FINISH_REASONS: Readonly<Record<LanguageModelV3FinishReason['unified'], st
 
 function finishReason(reason: LanguageModelV3FinishReason): string {
   return FINISH_REASONS[reason.unified];
-}
-
-function encodeUsage({ inputTokens, outputTokens }: LanguageModelV3Usage): object {
-  const prompt = inputTokens.total ?? 0;
-  const completion = outputTokens.total ?? 0;
-  return {
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    total_tokens: prompt + completion,
-    prompt_tokens_details: { cached_tokens: inputTokens.cacheRead ?? 0, audio_tokens: 0 },
-    completion_tokens_details: {
-      reasoning_tokens: outputTokens.reasoning ?? 0,
-      audio_tokens: 0,
-      accepted_prediction_tokens: 0,
-      rejected_prediction_tokens: 0,
-    },
-  };
 }

@@ -7,7 +7,16 @@ const OPENAI_CODES: Readonly<Record<string, string>> = {
   unauthenticated: 'invalid_api_key',
 };
 
+interface OpenAiError {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string;
+  };
+}
+
 /** `code` is a help for people and logs; only `type` is stable. */
-export function encodeOpenAiError({ message, type, param, code }: OutwardError): object {
+export function encodeOpenAiError({ message, type, param, code }: OutwardError): OpenAiError {
   return { error: { message, type, param: param ?? null, code: OPENAI_CODES[code] ?? code } };
 }

@@ -78,6 +78,6 @@ export async function fetchOn(machine: Machine, url: string, init: RequestInit =
       (error) => console.log(JSON.stringify({ status: 0, body: '', error: error.cause?.code ?? error.message })),
     );`;
   const [command, ...args] = [...machine.within, process.execPath, '-e', program, JSON.stringify([url, init])];
-  const { stdout } = await run(command!, args);
+  const { stdout } = await run(command, args);
   return JSON.parse(stdout) as FetchResult;
 }

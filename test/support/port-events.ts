@@ -78,13 +78,11 @@ function blockParts(block: Block, index: number): ModelStreamPart[] {
   const edges = [0, ...block.cuts.map((cut) => Math.min(cut, input.length)).toSorted((a, b) => a - b), input.length];
   return [
     { type: 'tool-input-start', id: callId, toolName: block.name },
-    ...edges
-      .slice(1)
-      .map((edge, at): ModelStreamPart => ({
-        type: 'tool-input-delta',
-        id: callId,
-        delta: input.slice(edges[at], edge),
-      })),
+    ...edges.slice(1).map((edge, at): ModelStreamPart => ({
+      type: 'tool-input-delta',
+      id: callId,
+      delta: input.slice(edges[at], edge),
+    })),
     { type: 'tool-input-end', id: callId },
     whole,
   ];
@@ -108,5 +106,5 @@ function lastPart(
 
 /** The port's parts as the stream that a model gives. */
 export function streamOf(parts: readonly ModelStreamPart[]): ReadableStream<ModelStreamPart> {
-  return ReadableStream.from(parts) as ReadableStream<ModelStreamPart>;
+  return ReadableStream.from<ModelStreamPart>(parts);
 }

@@ -1,0 +1,80 @@
+/** `POST /api/chat` and `POST /api/generate`, Ollama's two ways to ask a model. */
+import { PUBLIC_BODY_BYTES } from '../bounds.ts';
+import { parseJsonBody } from '../json-body.ts';
+import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
+import { ignoredHeaders } from '../wire/ignored.ts';
+import { NDJSON_HEADERS } from '../wire/ndjson.ts';
+import { encodeOllamaError } from '../wire/ollama-error.ts';
+import {
+  parseChatRequest,
+  parseGenerateRequest,
+  type OllamaRequest,
+  ollamaChatRequestSchema,
+  ollamaGenerateRequestSchema,
+} from '../wire/ollama-request.ts';
+import {
+  encodeOllamaResponse,
+  encodeOllamaStream,
+  encodeResidency,
+  type OllamaClock,
+  type OllamaRoute,
+} from '../wire/ollama-response.ts';
+import { resolveModel } from './ollama-models.ts';
+
+export const ollamaChat: Route = {
+  method: 'POST',
+  path: '/chat',
+  access: 'inference',
+  maxBodyBytes: PUBLIC_BODY_BYTES,
+  clientPrefix: '/api',
+  summary: 'Ollama chat.',
+  body: ollamaChatRequestSchema,
+  encodeError: encodeOllamaError,
+  handle: (request, services) =>
+    answer({ route: 'chat', ask: parseChatRequest(parseJsonBody(request.body)) }, request, services),
+};
+
+export const ollamaGenerate: Route = {
+  method: 'POST',
+  path: '/generate',
+  access: 'inference',
+  maxBodyBytes: PUBLIC_BODY_BYTES,
+  clientPrefix: '/api',
+  summary: 'Ollama generate.',
+  body: ollamaGenerateRequestSchema,
+  encodeError: encodeOllamaError,
+  handle: (request, services) =>
+    answer({ route: 'generate', ask: parseGenerateRequest(parseJsonBody(request.body)) }, request, services),
+};
+
+interface Asked {
+  readonly route: OllamaRoute;
+  readonly ask: OllamaRequest;
+}
+
+async function answer({ route, ask }: Asked, { signal }: GatewayRequest, services: Services): Promise<Reply> {
+  const clock = startClock(services);
+  const { id } = await resolveModel(services.catalog, ask.model);
+  const envelope = () => ({ route, model: ask.model, clock, loadDuration: clock.elapsed() });
+  const headers = ignoredHeaders(ask.ignored);
+  if (ask.task !== 'answer') {
+    if (ask.task === 'load') await load(id, signal, services);
+    else await services.inference.unload(id);
+    return { headers, body: encodeResidency(envelope(), ask.task) };
+  }
+  const model = await services.inference.languageModel(id);
+  const { stream } = await model.doStream({ ...ask.call, abortSignal: signal });
+  if (!ask.stream) return { headers, body: await encodeOllamaResponse(envelope(), stream) };
+  return { headers: { ...headers, ...NDJSON_HEADERS }, body: encodeOllamaStream(envelope(), stream) };
+}
+
+function startClock({ now }: Services): OllamaClock {
+  const startedAt = process.hrtime.bigint();
+  return { now, elapsed: () => Number(process.hrtime.bigint() - startedAt) };
+}
+
+/** Counting the tokens of nothing needs the model, and nothing else. */
+async function load(id: string, signal: AbortSignal, { inference }: Services): Promise<void> {
+  const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: '' }] }];
+  await inference.countPromptTokens(id, { prompt, abortSignal: signal });
+}

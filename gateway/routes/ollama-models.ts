@@ -1,0 +1,117 @@
+/** What models there are, in Ollama's words: `GET /api/tags`, `POST /api/show`, `GET /api/ps`, `GET /api/version`. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ServiceError } from '../../core/errors.ts';
+import type { InstalledModel, ModelCatalog } from '../../core/inference/model-catalog.ts';
+import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
+import { parseJsonBody } from '../json-body.ts';
+import type { Route, Services } from '../route.ts';
+import { encodeOllamaError } from '../wire/ollama-error.ts';
+import {
+  encodeRunning,
+  encodeShow,
+  encodeTag,
+  parseShowRequest,
+  type KnownModel,
+  ollamaShowRequestSchema,
+} from '../wire/ollama-models.ts';
+
+/**
+ * The Ollama whose routes these are. Clients compare it with what they need and turn away anything older: VS Code's
+ * Copilot Chat wants 0.6.4, coding agents that speak Anthropic's style to an Ollama want 0.14.2.
+ */
+const OLLAMA_VERSION = '0.14.2';
+
+/**
+ * How long a list waits for models never looked into before; a large vocabulary takes about a second to read. What is
+ * not known by then stays empty in this list and is there in a later one.
+ */
+const LIST_PATIENCE_MS = 2000;
+
+export const ollamaTags: Route = {
+  method: 'GET',
+  path: '/tags',
+  access: 'inference',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '/api',
+  summary: 'The installed models, in Ollama style.',
+  encodeError: encodeOllamaError,
+  async handle(_request, services) {
+    return { body: { models: (await lookUp(await services.catalog.list(), services)).map(encodeTag) } };
+  },
+};
+
+export const ollamaShow: Route = {
+  method: 'POST',
+  path: '/show',
+  access: 'inference',
+  maxBodyBytes: PUBLIC_BODY_BYTES,
+  clientPrefix: '/api',
+  summary: 'What is in a model, in Ollama style.',
+  body: ollamaShowRequestSchema,
+  encodeError: encodeOllamaError,
+  async handle({ body }, { catalog, modelDetails }) {
+    const model = await resolveModel(catalog, parseShowRequest(parseJsonBody(body)));
+    const details = await modelDetails.read(model);
+    if (details === undefined) {
+      throw new ServiceError('engine_failed', 'The model file can not be read: it is damaged, or no GGUF file.');
+    }
+    return { body: encodeShow(model, details) };
+  },
+};
+
+export const ollamaPs: Route = {
+  method: 'GET',
+  path: '/ps',
+  access: 'inference',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '/api',
+  summary: 'The loaded models, in Ollama style.',
+  encodeError: encodeOllamaError,
+  async handle(_request, services) {
+    const { resident } = services.inference.status();
+    if (resident === undefined) return { body: { models: [] } };
+    const model = await services.catalog.resolve(resident.id);
+    const known = await lookUp([model], services);
+    return { body: { models: known.map((one) => encodeRunning(one, resident.contextTokens)) } };
+  },
+};
+
+export const ollamaVersion: Route = {
+  method: 'GET',
+  path: '/version',
+  access: 'inference',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '/api',
+  summary: 'The version of Ollama that these routes are like.',
+  encodeError: encodeOllamaError,
+  handle: (_request, { control }) => ({ body: { version: OLLAMA_VERSION, postern_version: control.version } }),
+};
+
+const DEFAULT_TAG = ':latest';
+
+/**
+ * The model that a client of Ollama means, which may have been given the tag that every name has there.
+ * @throws {ServiceError} `model_not_found`
+ */
+export async function resolveModel(catalog: ModelCatalog, name: string): Promise<InstalledModel> {
+  return catalog.resolve(name.endsWith(DEFAULT_TAG) ? name.slice(0, -DEFAULT_TAG.length) : name);
+}
+
+async function lookUp(
+  models: readonly InstalledModel[],
+  { modelDetails, modelDigests }: Pick<Services, 'modelDetails' | 'modelDigests'>,
+): Promise<readonly KnownModel[]> {
+  const patience = new AbortController();
+  const tooLong = sleep(LIST_PATIENCE_MS, undefined, { signal: patience.signal }).catch(() => undefined);
+  const known = await Promise.all(
+    models.map(async (model): Promise<KnownModel> => {
+      const [details, digest] = await Promise.all([
+        Promise.race([modelDetails.read(model), tooLong]),
+        Promise.race([modelDigests.find(model), tooLong]),
+      ]);
+      return { model, details, digest };
+    }),
+  );
+  patience.abort();
+  return known;
+}

@@ -1,0 +1,165 @@
+/**
+ * Anthropic messages, the conversation: `system` and `messages` into the model port's prompt. Pure.
+ *
+ * Here a tool's result is a block of the user's message; in the port it is a message of its own, before what else the
+ * user said.
+ */
+import type { LanguageModelV3Message, LanguageModelV3Prompt, LanguageModelV3ToolResultOutput } from '@ai-sdk/provider';
+import { z } from 'zod';
+import { RequestError } from '../errors.ts';
+import {
+  contentBlockSchemas,
+  contentParts,
+  contentSchema,
+  isKnownBlock,
+  systemBlockSchemas,
+  type Ignore,
+} from './anthropic-content.ts';
+
+const toolResultBlockSchema = z.object({
+  type: z.literal('tool_result'),
+  tool_use_id: z.string(),
+  content: contentSchema(contentBlockSchemas).nullish(),
+  is_error: z.boolean().nullish(),
+});
+type ToolResultBlock = z.output<typeof toolResultBlockSchema>;
+
+const thinkingBlockSchema = z.object({ type: z.literal('thinking'), thinking: z.string() });
+
+const toolUseBlockSchema = z.object({
+  type: z.literal('tool_use'),
+  id: z.string().min(1),
+  name: z.string().min(1),
+  input: z.record(z.string(), z.unknown()),
+});
+
+const [textBlockSchema] = contentBlockSchemas;
+export const systemSchema = contentSchema(systemBlockSchemas);
+const userContentSchema = contentSchema([...contentBlockSchemas, toolResultBlockSchema]);
+const assistantContentSchema = contentSchema([textBlockSchema, thinkingBlockSchema, toolUseBlockSchema]);
+
+export const messageSchema = z.discriminatedUnion(
+  'role',
+  [
+    z.object({ role: z.literal('system'), content: systemSchema }),
+    z.object({ role: z.literal('user'), content: userContentSchema }),
+    z.object({ role: z.literal('assistant'), content: assistantContentSchema }),
+  ],
+  { error: 'expected the role "user", "assistant" or "system"' },
+);
+
+type System = z.output<typeof systemSchema>;
+type UserContent = z.output<typeof userContentSchema>;
+type AssistantContent = z.output<typeof assistantContentSchema>;
+type PortAssistantContent = Extract<LanguageModelV3Message, { role: 'assistant' }>['content'];
+
+interface Conversation {
+  readonly system?: System | null | undefined;
+  readonly messages: readonly z.output<typeof messageSchema>[];
+}
+
+/** @throws {RequestError} `bad_request` for a tool result whose call is not in the conversation */
+export function parsePrompt({ system, messages }: Conversation, ignore: Ignore): LanguageModelV3Prompt {
+  const toolNames = new Map<string, string>();
+  return [
+    ...systemMessages(system ?? '', ignore),
+    ...messages.flatMap((message, index) => {
+      switch (message.role) {
+        case 'system':
+          return systemMessages(message.content, ignore);
+        case 'user':
+          return userMessages(message.content, { toolNames, ignore, path: `messages[${index}]` });
+        case 'assistant':
+          return [assistantMessage(message.content, toolNames, ignore)];
+      }
+    }),
+  ];
+}
+
+/**
+ * Claude Code begins its system prompt with a block `x-anthropic-billing-header: …` that is different in each request.
+ * It is meant for a server and says nothing to a model, but would keep every prompt from sharing a prefix with the last.
+ */
+const SERVER_HEADER_BLOCK = /^x-anthropic-/;
+
+/** Blocks are joined into one message, as paragraphs; nothing to say is no message. */
+function systemMessages(content: System, ignore: Ignore): LanguageModelV3Message[] {
+  const text = typeof content === 'string' ? content : systemText(content, ignore);
+  return text === '' ? [] : [{ role: 'system', content: text }];
+}
+
+function systemText(blocks: Exclude<System, string>, ignore: Ignore): string {
+  const texts = blocks.flatMap((block) => (isKnownBlock(block, ignore) ? [block.text] : []));
+  if (texts.some((text) => SERVER_HEADER_BLOCK.test(text))) ignore('system.x-anthropic');
+  return texts.filter((text) => text !== '' && !SERVER_HEADER_BLOCK.test(text)).join('\n\n');
+}
+
+interface UserContext {
+  /** Names of the tools by the ids of the calls so far. */
+  readonly toolNames: ReadonlyMap<string, string>;
+  readonly ignore: Ignore;
+  readonly path: string;
+}
+
+function userMessages(content: UserContent, { toolNames, ignore, path }: UserContext): LanguageModelV3Message[] {
+  if (typeof content === 'string') return [{ role: 'user', content: [{ type: 'text', text: content }] }];
+  const results: LanguageModelV3Message[] = [];
+  const said = content.flatMap((block, index) => {
+    if (!isKnownBlock(block, ignore)) return [];
+    if (block.type !== 'tool_result') return contentParts(block);
+    const toolName = toolNames.get(block.tool_use_id);
+    if (toolName === undefined) throw unknownCall(`${path}.content[${index}].tool_use_id`);
+    const output = toolOutput(block, ignore);
+    results.push({
+      role: 'tool',
+      content: [{ type: 'tool-result', toolCallId: block.tool_use_id, toolName, output }],
+    });
+    return [];
+  });
+  return said.length === 0 && results.length > 0 ? results : [...results, { role: 'user', content: said }];
+}
+
+function unknownCall(param: string): RequestError {
+  return new RequestError('bad_request', `${param}: no message before it has a tool_use block with this id`, { param });
+}
+
+function toolOutput({ content, is_error: isError }: ToolResultBlock, ignore: Ignore): LanguageModelV3ToolResultOutput {
+  const type = isError === true ? 'error-text' : 'text';
+  if (typeof content === 'string') return { type, value: content };
+  const parts = (content ?? []).flatMap((block) => (isKnownBlock(block, ignore) ? contentParts(block) : []));
+  const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+  if (texts.length === parts.length) return { type, value: texts.join('') };
+  return {
+    type: 'content',
+    value: parts.map((part) => {
+      if (part.type === 'text') return { type: 'text', text: part.text };
+      const { mediaType, data } = part;
+      return typeof data === 'string'
+        ? { type: 'file-data', data, mediaType }
+        : { type: 'file-url', url: data.href, mediaType };
+    }),
+  };
+}
+
+/** The last message may be the assistant's: the model then goes on from where that ends. */
+function assistantMessage(
+  content: AssistantContent,
+  toolNames: Map<string, string>,
+  ignore: Ignore,
+): LanguageModelV3Message {
+  const blocks = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content;
+  const parts = blocks.flatMap((block): PortAssistantContent => {
+    if (!isKnownBlock(block, ignore)) return [];
+    switch (block.type) {
+      case 'text':
+        return block.text === '' ? [] : [block];
+      case 'thinking':
+        // Empty where the client had asked not to be shown it.
+        return block.thinking === '' ? [] : [{ type: 'reasoning', text: block.thinking }];
+      case 'tool_use':
+        toolNames.set(block.id, block.name);
+        return [{ type: 'tool-call', toolCallId: block.id, toolName: block.name, input: block.input }];
+    }
+  });
+  return { role: 'assistant', content: parts };
+}

@@ -1,0 +1,153 @@
+/**
+ * Anthropic messages, the request: `POST /v1/messages` and `POST /v1/messages/count_tokens` into a call of the model
+ * port. Pure. https://platform.claude.com/docs/en/api/messages
+ *
+ * Unknown fields are let through, and so are those that mean nothing on one's own machine (`metadata`, `service_tier`,
+ * `cache_control`, …). What a client may count on and won't get is named in `ignored`. A known field with a value that
+ * we can't honour is refused.
+ */
+import { z } from 'zod';
+import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inference/model-port.ts';
+import { RequestError } from '../errors.ts';
+import { parseBody } from '../json-body.ts';
+import type { Ignore } from './anthropic-content.ts';
+import { messageSchema, parsePrompt, systemSchema } from './anthropic-messages.ts';
+import { parallelToolCalls, parseTools, toolChoiceSchema, toolsSchema } from './anthropic-tools.ts';
+import { defined } from './defined.ts';
+import { effortOptions } from './reasoning-effort.ts';
+
+/** The contract's default for this style. The owner's settings and the model's own file go before it. */
+const DEFAULT_TEMPERATURE = 1;
+
+/** Each one is looked for in every piece of text. */
+const MAX_STOP_SEQUENCES = 16;
+
+const display = z.enum(['summarized', 'omitted']).nullish();
+
+const thinkingSchema = z.discriminatedUnion(
+  'type',
+  [
+    z.object({ type: z.literal('enabled'), budget_tokens: z.int().min(1), display }),
+    z.object({ type: z.literal('adaptive'), display }),
+    z.object({ type: z.literal('disabled') }),
+  ],
+  { error: 'expected the type "enabled", "adaptive" or "disabled"' },
+);
+
+const outputFormatSchema = z.object({
+  type: z.literal('json_schema', { error: 'expected the type "json_schema"' }),
+  schema: z.record(z.string(), z.unknown()),
+});
+
+export const countTokensRequestSchema = z.looseObject({
+  model: z.string().min(1),
+  messages: z.array(messageSchema).min(1),
+  system: systemSchema.nullish(),
+  tools: toolsSchema.nullish(),
+  tool_choice: toolChoiceSchema.nullish(),
+  thinking: thinkingSchema.nullish(),
+  output_config: z
+    .looseObject({
+      effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).nullish(),
+      format: outputFormatSchema.nullish(),
+    })
+    .nullish(),
+  thread: z.unknown().optional(),
+});
+type CommonBody = z.output<typeof countTokensRequestSchema>;
+
+export const messagesRequestSchema = countTokensRequestSchema.extend({
+  max_tokens: z.int().min(1),
+  temperature: z.number().min(0).max(1).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  top_k: z.int().min(0).nullish(),
+  stop_sequences: z.array(z.string().min(1)).max(MAX_STOP_SEQUENCES).nullish(),
+  stream: z.boolean().nullish(),
+});
+
+export interface CountTokensRequest {
+  readonly model: string;
+  readonly call: ModelCall;
+  /** Names of what was asked for and has no effect. */
+  readonly ignored: ReadonlySet<string>;
+}
+
+export interface MessagesRequest extends CountTokensRequest {
+  readonly stream: boolean;
+  /** False where the client wants to know only that the model thought, not what. */
+  readonly showThinking: boolean;
+}
+
+/** @throws {RequestError} `bad_request` that names the field at fault */
+export function parseMessagesRequest(json: unknown): MessagesRequest {
+  const body = parseBody(messagesRequestSchema, json);
+  const { model, call, ignored } = parseCommon(body);
+  return {
+    model,
+    ignored,
+    stream: body.stream ?? false,
+    showThinking: body.thinking == null || body.thinking.type === 'disabled' || body.thinking.display !== 'omitted',
+    call: {
+      ...call,
+      maxOutputTokens: body.max_tokens,
+      ...defined({
+        temperature: body.temperature,
+        topP: body.top_p,
+        topK: body.top_k,
+        stopSequences: body.stop_sequences,
+      }),
+    },
+  };
+}
+
+/** What is counted is what `parseMessagesRequest` makes of the same body. @throws {RequestError} `bad_request` */
+export function parseCountTokensRequest(json: unknown): CountTokensRequest {
+  return parseCommon(parseBody(countTokensRequestSchema, json));
+}
+
+const NO_THREADS = 'thread: conversations are not kept here; send all messages with each request';
+
+function parseCommon(body: CommonBody): CountTokensRequest {
+  if (body.thread != null) throw new RequestError('bad_request', NO_THREADS, { param: 'thread' });
+  const ignored = new Set<string>();
+  const ignore: Ignore = (name) => void ignored.add(name);
+  ignoreFields(body, ignore);
+  return {
+    model: body.model,
+    ignored,
+    call: {
+      prompt: parsePrompt(body, ignore),
+      ...defined({ responseFormat: responseFormat(body) }),
+      ...parseTools(body, ignore),
+      providerOptions: { [PROVIDER]: modelOptions(body) },
+    },
+  };
+}
+
+/** Things that only a server with tools, files and storage of its own could do. */
+const SERVER_SIDE_FIELDS = ['mcp_servers', 'container', 'context_management'] as const;
+
+function ignoreFields(body: CommonBody, ignore: Ignore): void {
+  for (const field of SERVER_SIDE_FIELDS) {
+    const value = body[field];
+    if (value != null && !(Array.isArray(value) && value.length === 0)) ignore(field);
+  }
+}
+
+function responseFormat({ output_config: config }: CommonBody): ModelCall['responseFormat'] {
+  return config?.format == null ? undefined : { type: 'json', schema: config.format.schema };
+}
+
+function modelOptions({ thinking, tool_choice: choice, output_config: config }: CommonBody): ModelOptions {
+  // The highest effort is the model's own measure; so are those for which this sets no budget.
+  const effort = config?.effort == null || config.effort === 'max' ? {} : effortOptions(config.effort);
+  return {
+    ...defined({
+      // Nothing said leaves it to the model, as with Anthropic's own.
+      thinking: thinking == null ? undefined : thinking.type !== 'disabled',
+      thinkingBudgetTokens: thinking?.type === 'enabled' ? thinking.budget_tokens : effort.thinkingBudgetTokens,
+      parallelToolCalls: parallelToolCalls(choice),
+    }),
+    styleDefaults: { temperature: DEFAULT_TEMPERATURE },
+  };
+}

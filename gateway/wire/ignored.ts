@@ -1,0 +1,21 @@
+/**
+ * What of a request was let pass without having any effect, named for its client in a response header: clients send
+ * what their own vendor's servers understand, and refusing all of that would shut them out.
+ */
+
+export const IGNORED_HEADER = 'x-postern-ignored';
+
+/** Names come from the client, and a header is no place for all that one could send. */
+const MAX_NAMES = 32;
+const MAX_NAME_LENGTH = 64;
+
+/** @param ignored names such as `tools.web_search`; repeated ones count once. No header where there is none. */
+export function ignoredHeaders(ignored: Iterable<string>): Readonly<Record<string, string>> {
+  const names = new Set([...ignored].map((name) => name.replace(/[^\w.-]/g, '_').slice(0, MAX_NAME_LENGTH)));
+  return names.size === 0 ? {} : { [IGNORED_HEADER]: [...names].slice(0, MAX_NAMES).join(', ') };
+}
+
+/** `web_search_20250305` is `web_search`: vendors date the versions of their hosted tools. */
+export function withoutVersion(toolType: string): string {
+  return toolType.replace(/_\d{8}$/, '');
+}

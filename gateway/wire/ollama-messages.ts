@@ -1,0 +1,122 @@
+/**
+ * Ollama's chat messages into the model port's prompt. Pure.
+ *
+ * A tool's result says which call it answers by `tool_call_id`, or only by `tool_name`, or, from old clients, not at
+ * all. So the calls that still wait for a result are remembered in their order, and a result without an id is the
+ * first one's that its name fits.
+ */
+import type { LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
+import { z } from 'zod';
+import { RequestError } from '../errors.ts';
+import { mediaPart } from './media-part.ts';
+
+const toolCallSchema = z.object({
+  id: z.string().min(1).nullish(),
+  function: z.object({
+    name: z.string().min(1),
+    arguments: z.record(z.string(), z.unknown(), { error: 'expected an object' }).nullish(),
+  }),
+});
+
+const content = z.string().nullish();
+/** Base64, as a `data:` URL or bare. */
+const images = z.array(z.string().min(1)).nullish();
+
+export const messageSchema = z.discriminatedUnion(
+  'role',
+  [
+    z.object({ role: z.literal('system'), content, images }),
+    z.object({ role: z.literal('user'), content, images }),
+    z.object({
+      role: z.literal('assistant'),
+      content,
+      images,
+      thinking: z.string().nullish(),
+      tool_calls: z.array(toolCallSchema).nullish(),
+    }),
+    z.object({
+      role: z.literal('tool'),
+      content,
+      images,
+      tool_name: z.string().nullish(),
+      tool_call_id: z.string().nullish(),
+    }),
+  ],
+  { error: 'expected the role "system", "user", "assistant" or "tool"' },
+);
+type Message = z.output<typeof messageSchema>;
+type AssistantMessage = Extract<Message, { role: 'assistant' }>;
+type ToolMessage = Extract<Message, { role: 'tool' }>;
+
+interface OpenCall {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** @throws {RequestError} `bad_request` for a tool result that no call waits for */
+export function parsePrompt(messages: readonly Message[]): LanguageModelV3Prompt {
+  const open: OpenCall[] = [];
+  return messages.map((message, index): LanguageModelV3Message => {
+    if (message.role !== 'user') refuseImages(message, index);
+    switch (message.role) {
+      case 'system':
+        return { role: 'system', content: message.content ?? '' };
+      case 'user':
+        return { role: 'user', content: userContent(message) };
+      case 'assistant': {
+        const calls = toolCalls(message, index);
+        open.push(...calls.map(({ toolCallId, toolName }) => ({ id: toolCallId, name: toolName })));
+        return { role: 'assistant', content: [...spoken(message), ...calls] };
+      }
+      case 'tool': {
+        const { id, name } = takeCall(open, message, index);
+        const output = { type: 'text' as const, value: message.content ?? '' };
+        return { role: 'tool', content: [{ type: 'tool-result', toolCallId: id, toolName: name, output }] };
+      }
+    }
+  });
+}
+
+function refuseImages(message: Message, index: number): void {
+  if ((message.images ?? []).length === 0) return;
+  const param = `messages[${index}].images`;
+  throw new RequestError('bad_request', `${param}: only a message of the user can hold images`, { param });
+}
+
+/** Pictures before the text, as Ollama lays them out. */
+export function userContent({ content: text, images: pictures }: Pick<Message, 'content' | 'images'>) {
+  return [
+    ...(pictures ?? []).map((picture) => mediaPart(picture, 'image/*')),
+    { type: 'text' as const, text: text ?? '' },
+  ];
+}
+
+function spoken({ content: text, thinking }: AssistantMessage) {
+  return [
+    ...(thinking ? [{ type: 'reasoning' as const, text: thinking }] : []),
+    ...(text ? [{ type: 'text' as const, text }] : []),
+  ];
+}
+
+/** Ids are young in this style: a call that has none gets one from its place. */
+function toolCalls(message: AssistantMessage, messageIndex: number) {
+  return (message.tool_calls ?? []).map(({ id, function: { name, arguments: input } }, index) => ({
+    type: 'tool-call' as const,
+    toolCallId: id ?? `call_${messageIndex}_${index}`,
+    toolName: name,
+    input: input ?? {},
+  }));
+}
+
+/** Takes the call that this message answers off the list. */
+function takeCall(open: OpenCall[], { tool_call_id: id, tool_name: name }: ToolMessage, index: number): OpenCall {
+  const byId = id ? open.findIndex((call) => call.id === id) : -1;
+  const byName = name ? open.findIndex((call) => call.name === name) : -1;
+  const position = byId >= 0 ? byId : name ? byName : id ? -1 : 0;
+  const [call] = position < 0 ? [] : open.splice(position, 1);
+  if (call !== undefined) return call;
+  const param = `messages[${index}]${name ? '.tool_name' : id ? '.tool_call_id' : ''}`;
+  throw new RequestError('bad_request', `${param}: no assistant message before it has such a call without a result`, {
+    param,
+  });
+}

@@ -1,0 +1,123 @@
+/**
+ * Open Responses, the conversation: its items into the model port's prompt. Pure.
+ *
+ * What a model did in one go is several items here, and one assistant message there.
+ */
+import type { LanguageModelV3Message, LanguageModelV3Prompt, LanguageModelV3ToolResultOutput } from '@ai-sdk/provider';
+import { mediaPart, type MediaPart } from './media-part.ts';
+import type { ContentPart, FunctionCallItem, Item, MessageItem, ReasoningItem } from './responses-items.ts';
+import type { FunctionName } from './responses-tools.ts';
+import { parseToolArguments } from './tool-arguments.ts';
+
+type AssistantPart = Extract<LanguageModelV3Message, { role: 'assistant' }>['content'][number];
+type TextPart = { readonly type: 'text'; readonly text: string };
+
+interface Conversation {
+  readonly instructions: string | undefined;
+  readonly items: readonly Item[];
+  /** The name by which the model knows a function. */
+  readonly modelName: (called: FunctionName) => string;
+}
+
+/** @param conversation in which each `function_call_output` comes after its `function_call` */
+export function parsePrompt({ instructions, items, modelName }: Conversation): LanguageModelV3Prompt {
+  const prompt: LanguageModelV3Prompt = [];
+  const toolNames = new Map<string, string>();
+  if (instructions !== undefined) prompt.push({ role: 'system', content: instructions });
+  for (const item of items) {
+    switch (item.type) {
+      case 'message':
+        addMessage(prompt, item);
+        break;
+      case 'reasoning':
+        assistantContent(prompt).push(...reasoningParts(item));
+        break;
+      case 'function_call': {
+        const toolName = modelName(item);
+        toolNames.set(item.call_id, toolName);
+        assistantContent(prompt).push(callPart(item, toolName));
+        break;
+      }
+      case 'function_call_output': {
+        const toolName = toolNames.get(item.call_id);
+        if (toolName === undefined) throw new TypeError('a call without its function_call was let through');
+        const output = resultOutput(item.output);
+        prompt.push({
+          role: 'tool',
+          content: [{ type: 'tool-result', toolCallId: item.call_id, toolName, output }],
+        });
+        break;
+      }
+    }
+  }
+  return prompt;
+}
+
+/** The content of the message that the model is in the middle of, or of a new one. */
+function assistantContent(prompt: LanguageModelV3Prompt): AssistantPart[] {
+  const last = prompt.at(-1);
+  if (last?.role === 'assistant') return last.content;
+  const content: AssistantPart[] = [];
+  prompt.push({ role: 'assistant', content });
+  return content;
+}
+
+function addMessage(prompt: LanguageModelV3Prompt, { role, content }: MessageItem): void {
+  switch (role) {
+    case 'system':
+    case 'developer':
+      prompt.push({ role: 'system', content: content.map(textOf).join('') });
+      break;
+    case 'user':
+      prompt.push({ role: 'user', content: content.map(userPart) });
+      break;
+    case 'assistant': {
+      const texts = content.map(textOf).filter((text) => text !== '');
+      assistantContent(prompt).push(...texts.map((text): TextPart => ({ type: 'text', text })));
+      break;
+    }
+  }
+}
+
+function textOf(part: ContentPart): string {
+  if (part.type === 'refusal') return part.refusal;
+  return 'text' in part ? part.text : '';
+}
+
+function userPart(part: ContentPart): TextPart | MediaPart {
+  return mediaOf(part) ?? { type: 'text', text: textOf(part) };
+}
+
+function mediaOf(part: ContentPart): MediaPart | undefined {
+  if (part.type === 'input_image') return mediaPart(part.image_url, 'image/*');
+  if (part.type !== 'input_file') return undefined;
+  return mediaPart(part.file_data ?? part.file_url ?? '', 'application/octet-stream');
+}
+
+/** The thoughts themselves where there are any; another service's summary of them is all that it gave away. */
+function reasoningParts({ content, summary }: ReasoningItem): AssistantPart[] {
+  const text = (content ?? summary).map((part) => part.text).join('\n\n');
+  return text === '' ? [] : [{ type: 'reasoning', text }];
+}
+
+function callPart(item: FunctionCallItem, toolName: string): AssistantPart {
+  return { type: 'tool-call', toolCallId: item.call_id, toolName, input: parseToolArguments(item.arguments) };
+}
+
+function resultOutput(output: string | readonly ContentPart[]): LanguageModelV3ToolResultOutput {
+  if (typeof output === 'string') return { type: 'text', value: output };
+  if (output.every((part) => mediaOf(part) === undefined)) {
+    return { type: 'text', value: output.map(textOf).join('') };
+  }
+  return {
+    type: 'content',
+    value: output.map((part) => {
+      const media = mediaOf(part);
+      if (media === undefined) return { type: 'text', text: textOf(part) };
+      const { data, mediaType } = media;
+      return typeof data === 'string'
+        ? { type: 'file-data', data, mediaType }
+        : { type: 'file-url', url: data.href, mediaType };
+    }),
+  };
+}
