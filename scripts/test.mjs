@@ -38,7 +38,7 @@ console.log(`seed ${seed}${process.env.THOROUGH ? ', thorough' : ''}`);
 const failed = [];
 let checksPassed = 0;
 for (const [name, command, args] of only.length > 0 ? [tests] : [...house, tests]) {
-  console.log(`\n== ${name}`);
+  console.log(`\n== ${String(name)}`);
   const { status } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'], env: environment });
   if (status !== 0) failed.push(name);
   else if (name !== 'tests') checksPassed += 1;
