@@ -35,7 +35,9 @@ export function install() {
   if (readStamp(INSTALL_STAMP) === wanted) return;
   console.error('Installing dependencies (the first time, a minute or two) ...');
   rmSync(INSTALL_STAMP, { force: true });
-  run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+  // Not `npm ci`: that refuses a lock file without the binaries of every platform, and not every registry has them
+  // all. With `--no-save` the lock file decides just the same, and is left as it is.
+  run('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'], {
     // The engine's prebuilt binaries come inside its packages; without this its postinstall would look for others.
     NODE_LLAMA_CPP_SKIP_DOWNLOAD: 'true',
   });
