@@ -15,6 +15,7 @@ import type {
 } from '@ai-sdk/provider';
 import { z } from 'zod';
 import { ServiceError } from '../errors.ts';
+import { isRecord } from '../json.ts';
 
 export type LanguageModel = LanguageModelV3;
 export type ModelCall = LanguageModelV3CallOptions;
@@ -47,6 +48,20 @@ export type ModelOptions = z.infer<typeof modelOptionsSchema>;
 /** Reads our part of the provider options; options addressed to other providers are not ours to judge. */
 export function modelOptionsOf(call: Pick<ModelCall, 'providerOptions'>): ModelOptions {
   return modelOptionsSchema.parse(call.providerOptions?.[PROVIDER] ?? {});
+}
+
+/**
+ * Our engine has counted the prompt before it answers, and says so in a part that whoever does not care skips. Styles
+ * that tell their clients first thing how long the prompt was have it from there.
+ */
+export function promptCountPart(promptTokens: number): ModelStreamPart {
+  return { type: 'raw', rawValue: { promptTokens } };
+}
+
+/** @returns undefined for every other part */
+export function promptCountOf(part: ModelStreamPart): number | undefined {
+  const count = part.type === 'raw' && isRecord(part.rawValue) ? part.rawValue['promptTokens'] : undefined;
+  return typeof count === 'number' ? count : undefined;
 }
 
 /** Reads a stream to its end into the answer it makes up. @throws what the stream ends with instead of `finish` */

@@ -28,15 +28,15 @@ export const THINKING_SIGNATURE = 'unsigned';
 /** @throws {ServiceError} `engine_failed` for arguments of a tool that are not JSON */
 export function encodeMessage(envelope: MessageEnvelope, result: LanguageModelV3GenerateResult): object {
   return {
-    ...messageStart(envelope),
+    ...messageStart(envelope, 0),
     content: result.content.flatMap((part) => contentBlock(part, envelope)),
     ...encodeStop(result),
     usage: { ...NO_USAGE, ...encodeUsage(result.usage) },
   };
 }
 
-/** A message of which nothing has been said yet. */
-export function messageStart({ id, model }: MessageEnvelope): object {
+/** A message of which nothing has been said yet. How much of its prompt was cached is not known before its end. */
+export function messageStart({ id, model }: MessageEnvelope, promptTokens: number): object {
   return {
     id,
     type: 'message',
@@ -48,7 +48,7 @@ export function messageStart({ id, model }: MessageEnvelope): object {
     stop_details: null,
     container: null,
     diagnostics: null,
-    usage: NO_USAGE,
+    usage: { ...NO_USAGE, input_tokens: promptTokens },
   };
 }
 

@@ -10,7 +10,7 @@
  * perhaps to load a model twice, where others wait too.
  */
 import { ServiceError } from '../../core/errors.ts';
-import type { ModelStreamPart } from '../../core/inference/model-port.ts';
+import { promptCountOf, type ModelStreamPart } from '../../core/inference/model-port.ts';
 import { outwardError } from '../errors.ts';
 import { BlockSequence } from './anthropic-blocks.ts';
 import { encodeAnthropicError } from './anthropic-error.ts';
@@ -36,8 +36,10 @@ export async function* encodeMessageStream(
 ): AsyncGenerator<string> {
   const encoder = new EventEncoder(envelope);
   try {
-    yield event('message_start', { message: messageStart(envelope) }) + event('ping');
     for await (const part of parts) {
+      if (part.type === 'stream-start') continue;
+      const opening = encoder.begin(promptCountOf(part));
+      if (opening !== '') yield opening;
       const events = encoder.encode(part);
       if (events !== '') yield events;
     }
@@ -45,7 +47,7 @@ export async function* encodeMessageStream(
       throw new ServiceError('engine_failed', 'The model stopped before its answer was complete.');
     }
   } catch (error) {
-    yield encodeNamedEvent('error', encodeAnthropicError(outwardError(error)));
+    yield encoder.begin() + encodeNamedEvent('error', encodeAnthropicError(outwardError(error)));
   }
 }
 
@@ -59,13 +61,21 @@ const SIGNATURE_DELTA = { type: 'signature_delta', signature: THINKING_SIGNATURE
 type Part<Type extends ModelStreamPart['type']> = Extract<ModelStreamPart, { type: Type }>;
 
 class EventEncoder {
-  readonly #showThinking: boolean;
+  readonly #envelope: MessageEnvelope;
   readonly #blocks = new BlockSequence();
   readonly #callIds = new Set<string>();
+  #hasBegun = false;
   isFinished = false;
 
-  constructor({ showThinking }: MessageEnvelope) {
-    this.#showThinking = showThinking;
+  constructor(envelope: MessageEnvelope) {
+    this.#envelope = envelope;
+  }
+
+  /** What every stream begins with; nothing the second time. The first part after the start has the prompt's length. */
+  begin(promptTokens = 0): string {
+    if (this.#hasBegun) return '';
+    this.#hasBegun = true;
+    return event('message_start', { message: messageStart(this.#envelope, promptTokens) }) + event('ping');
   }
 
   /** @returns the events that can go out now; often none */
@@ -102,7 +112,7 @@ class EventEncoder {
 
   #think({ id, delta }: Part<'reasoning-delta'>): string {
     if (delta === '') return '';
-    const deltas = this.#showThinking ? [{ type: 'thinking_delta', thinking: delta }] : [];
+    const deltas = this.#envelope.showThinking ? [{ type: 'thinking_delta', thinking: delta }] : [];
     return this.#blocks.write(`thinking ${id}`, ...deltas);
   }
 

@@ -11,10 +11,8 @@ import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 import { defined } from './defined.ts';
 import { messageSchema, parsePrompt } from './openai-chat-messages.ts';
+import { samplingCall, samplingFields } from './openai-sampling.ts';
 import { effortOptions, REASONING_EFFORTS } from './reasoning-effort.ts';
-
-/** Strings of no length match everywhere; OpenAI allows 4 stops, other servers more. */
-const MAX_STOP_SEQUENCES = 16;
 
 const functionToolSchema = z.object({
   type: z.literal('function', { error: 'only tools of type "function" can be used here' }),
@@ -58,17 +56,7 @@ export const chatRequestSchema = z.looseObject({
   messages: z.array(messageSchema).min(1),
   max_tokens: tokenCount,
   max_completion_tokens: tokenCount,
-  temperature: z.number().min(0).max(2).nullish(),
-  top_p: z.number().min(0).max(1).nullish(),
-  top_k: z.int().min(0).nullish(),
-  min_p: z.number().min(0).max(1).nullish(),
-  frequency_penalty: z.number().min(-2).max(2).nullish(),
-  presence_penalty: z.number().min(-2).max(2).nullish(),
-  repetition_penalty: z.number().positive().max(10).nullish(),
-  seed: z.int().nullish(),
-  stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(MAX_STOP_SEQUENCES)]).nullish(),
-  stream: z.boolean().nullish(),
-  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  ...samplingFields,
   tools: z.array(functionToolSchema).nullish(),
   tool_choice: toolChoiceSchema.nullish(),
   parallel_tool_calls: z.boolean().nullish(),
@@ -106,15 +94,9 @@ export function parseChatRequest(json: unknown): ChatRequest {
       prompt: parsePrompt(body.messages),
       ...defined({
         maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
-        temperature: body.temperature,
-        topP: body.top_p,
-        topK: body.top_k,
-        frequencyPenalty: body.frequency_penalty,
-        presencePenalty: body.presence_penalty,
-        seed: body.seed,
-        stopSequences: typeof body.stop === 'string' ? [body.stop] : body.stop,
         responseFormat: responseFormat(body),
       }),
+      ...samplingCall(body),
       ...toolFields(body),
       providerOptions: { [PROVIDER]: modelOptions(body) },
     },

@@ -11,8 +11,7 @@ import { PROVIDER, type ModelCall } from '../../core/inference/model-port.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 import { defined } from './defined.ts';
-
-const MAX_STOP_SEQUENCES = 16;
+import { samplingCall, samplingFields } from './openai-sampling.ts';
 
 /** OpenAI's reference gives this default: text that nothing told to stop would else run to the end of the context. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -25,17 +24,7 @@ export const completionRequestSchema = z.looseObject({
   suffix: z.string().nullish(),
   middle: z.string().nullish(),
   max_tokens: z.int().min(1).nullish(),
-  temperature: z.number().min(0).max(2).nullish(),
-  top_p: z.number().min(0).max(1).nullish(),
-  top_k: z.int().min(0).nullish(),
-  min_p: z.number().min(0).max(1).nullish(),
-  frequency_penalty: z.number().min(-2).max(2).nullish(),
-  presence_penalty: z.number().min(-2).max(2).nullish(),
-  repetition_penalty: z.number().positive().max(10).nullish(),
-  seed: z.int().nullish(),
-  stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(MAX_STOP_SEQUENCES)]).nullish(),
-  stream: z.boolean().nullish(),
-  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  ...samplingFields,
   echo: z.boolean().nullish(),
   n: z.int().nullish(),
   best_of: z.int().nullish(),
@@ -70,14 +59,8 @@ export function parseCompletionRequest(json: unknown): CompletionRequest {
       prompt: [{ role: 'user', content: [{ type: 'text', text }] }],
       ...defined({
         maxOutputTokens: body.max_tokens,
-        temperature: body.temperature,
-        topP: body.top_p,
-        topK: body.top_k,
-        frequencyPenalty: body.frequency_penalty,
-        presencePenalty: body.presence_penalty,
-        seed: body.seed,
-        stopSequences: typeof body.stop === 'string' ? [body.stop] : body.stop,
       }),
+      ...samplingCall(body),
       providerOptions: {
         [PROVIDER]: {
           raw: true,

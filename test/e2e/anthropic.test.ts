@@ -80,8 +80,12 @@ describe("messages with Anthropic's client", () => {
     const stream = anthropic.messages.stream(asking('Count from 1 to 20.'));
     const types: string[] = [];
     let text = '';
+    let announced = 0;
     stream.on('text', (piece) => (text += piece));
-    for await (const event of stream) types.push(event.type);
+    for await (const event of stream) {
+      types.push(event.type);
+      if (event.type === 'message_start') announced = event.message.usage.input_tokens;
+    }
     const message = await stream.finalMessage();
     const whole = await ask('Count from 1 to 20.');
     expect(message.content).toMatchObject(whole.content);
@@ -89,6 +93,7 @@ describe("messages with Anthropic's client", () => {
     expect(text).toContain('18, 19, 20');
     expect(message.stop_reason).toBe('end_turn');
     expect(promptTokens(message)).toBe(promptTokens(whole));
+    expect(announced).toBe(promptTokens(whole));
     expect(message.usage.output_tokens).toBe(whole.usage.output_tokens);
     expect(types.slice(0, 2)).toEqual(['message_start', 'content_block_start']);
     expect(types.slice(-3)).toEqual(['content_block_stop', 'message_delta', 'message_stop']);

@@ -21,7 +21,7 @@ import {
 } from 'node-llama-cpp';
 import type { LanguageModelV3FunctionTool, LanguageModelV3Usage } from '@ai-sdk/provider';
 import { ServiceError } from '../../errors.ts';
-import { modelOptionsOf, PROVIDER, type ModelStreamPart } from '../model-port.ts';
+import { modelOptionsOf, promptCountPart, PROVIDER, type ModelStreamPart } from '../model-port.ts';
 import { chatTemplate, grammarFunctions } from './chat-template.ts';
 import { checkGgufHeader, damagedModel } from './gguf-header.ts';
 import { anyObject, grammarSchema } from './grammar-schema.ts';
@@ -117,6 +117,7 @@ class LoadedEngine {
     if (room < 1) throw promptTooLong(promptTokens, this.#sequence.contextSize);
 
     emit({ type: 'stream-start', warnings: [] });
+    emit(promptCountPart(promptTokens));
     const parts = new ResponseParts(emit);
     const before = this.#sequence.tokenMeter.getState();
     const options = {
