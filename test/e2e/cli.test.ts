@@ -49,6 +49,13 @@ describe('serve, status, stop', () => {
     expect(await cli('stop')).toMatchObject({ code: 0, stderr: expect.stringContaining('not running') });
   });
 
+  test('the front door builds nothing twice, and passes its arguments on', async () => {
+    const frontDoor = new URL('../../scripts/start.mjs', import.meta.url).pathname;
+    const server = await start({ program: [frontDoor] });
+    expect((await fetch(`${server.url}/`)).status).toBe(200);
+    expect(server.log()).not.toMatch(/Installing|Building/);
+  });
+
   test('what it writes is for its owner alone', async () => {
     await start();
     expect(await modeOf(join(home, 'run.json'))).toBe('600');

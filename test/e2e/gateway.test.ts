@@ -310,6 +310,21 @@ test('anonymous remote callers are limited, callers on this machine are not', as
   }
 });
 
+test('what a request asks for in vain is named to its client each time, and once in the log', async () => {
+  const body = { model: 'foundation', input: 'Hello', tools: [{ type: 'web_search' }] };
+  for (const path of ['/v1/responses', '/responses']) {
+    const answer = await post(path, body);
+    expect([answer.status, answer.headers['x-postern-ignored']]).toEqual([200, 'tools.web_search']);
+  }
+  expect(server.log().match(/tools\.web_search/g)).toHaveLength(1);
+});
+
+test('a session and an agent may be named; on this endpoint they only attribute', async () => {
+  const headers = { 'x-service-agent-id': '6f1c0f5e-6a53-4c7c-9d3c-0a1b2c3d4e5f' };
+  const answer = await post('/v1/chat/completions', { ...hello, session_id: 'morning' }, { headers });
+  expect(answer.status).toBe(200);
+});
+
 test('/health on this machine is complete', async () => {
   expect((await call('/health')).json).toMatchObject({
     status: 'healthy',

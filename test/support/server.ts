@@ -26,6 +26,8 @@ interface StartOptions {
   readonly home?: string;
   readonly modelsDir?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** The program, if not the compiled command line. */
+  readonly program?: readonly string[];
   /** A command that runs the program somewhere else, such as in another network namespace. */
   readonly within?: readonly string[];
 }
@@ -36,9 +38,10 @@ export async function startServer({
   modelsDir,
   environment = {},
   within = [],
+  program = [cliPath, 'serve'],
 }: StartOptions = {}): Promise<TestServer> {
   const ownHome = home ?? (await mkdtemp(join(tmpdir(), 'postern-home-')));
-  const command = [...within, process.execPath, cliPath, 'serve', '--port', '0', '--json', ...args];
+  const command = [...within, process.execPath, ...program, '--port', '0', '--json', ...args];
   const child = spawn(command[0]!, command.slice(1), {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {

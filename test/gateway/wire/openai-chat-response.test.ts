@@ -1,6 +1,8 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { collect } from '../../../core/inference/model-port.ts';
+import { ServiceError } from '../../../core/errors.ts';
+import { collect, type ModelStreamPart } from '../../../core/inference/model-port.ts';
 import {
   encodeChatResponse,
   encodeChatStream,
@@ -39,6 +41,38 @@ async function encode(
     chunks: events.slice(0, -1).map((event) => JSON.parse(event.replace(/^data: /, '')) as Chunk),
   };
 }
+
+const golden = new URL('golden/openai-chat/answers/', import.meta.url);
+
+interface Golden {
+  readonly includeUsage: boolean;
+  readonly parts: readonly ModelStreamPart[];
+}
+
+describe.each(
+  readdirSync(golden)
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => name.slice(0, -'.json'.length)),
+)('golden: %s', (name) => {
+  const { parts, includeUsage } = JSON.parse(readFileSync(new URL(`${name}.json`, golden), 'utf8')) as Golden;
+  const failure = new ServiceError('engine_failed', 'The model runner stopped unexpectedly.');
+  const answer = parts.map((part) => (part.type === 'error' ? { ...part, error: failure } : part));
+
+  test('as a stream', async () => {
+    let text = '';
+    for await (const piece of encodeChatStream(envelope, streamOf(answer), { includeUsage })) text += piece;
+    await expect(text).toMatchFileSnapshot(new URL(`${name}.sse`, golden).pathname);
+  });
+
+  test('as a whole', async () => {
+    const result = await collect(streamOf(answer)).catch((error: unknown) => error);
+    if (result === failure) return;
+    const body = encodeChatResponse(envelope, result as Awaited<ReturnType<typeof collect>>);
+    await expect(`${JSON.stringify(body, null, 2)}\n`).toMatchFileSnapshot(
+      new URL(`${name}.body.txt`, golden).pathname,
+    );
+  });
+});
 
 test('any answer of the port encodes to a valid stream that says the same', async () => {
   await fc.assert(
