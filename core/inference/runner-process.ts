@@ -37,17 +37,25 @@ interface StartOptions {
   readonly load: LoadRequest;
   /** Called when the process ends without having been told to, with the signal or the exit code. */
   readonly onDeath: (how: string) => void;
+  readonly abortPatienceMs?: number;
 }
 
+/**
+ * The engine looks up from its work once a token, but not while it reads a prompt, which can take minutes. Starting
+ * another runner is sooner done than waiting for an answer that nobody wants any more.
+ */
+const ABORT_PATIENCE_MS = 5000;
+
 /** @throws {ServiceError} `insufficient_resources` or `engine_failed`, when the model can't be loaded */
-export async function startRunner({ entry, load, onDeath }: StartOptions): Promise<Runner> {
+export async function startRunner(options: StartOptions): Promise<Runner> {
+  const { entry, load } = options;
   const child = fork(entry, {
     execArgv: [],
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: runnerEnvironment(process.env),
   });
-  const runner = new RunnerProcess(child, onDeath);
+  const runner = new RunnerProcess(child, options);
   try {
     return await runner.load(load);
   } catch (error) {
@@ -72,13 +80,15 @@ class RunnerProcess {
   readonly #calls = new Map<number, Call>();
   readonly #loaded = deferred<LoadedModel>();
   readonly #onDeath: (how: string) => void;
+  readonly #abortPatienceMs: number;
   #lastId = 0;
   #isStopping = false;
   #exit: ServiceError | undefined;
 
-  constructor(child: ChildProcess, onDeath: (how: string) => void) {
+  constructor(child: ChildProcess, { onDeath, abortPatienceMs = ABORT_PATIENCE_MS }: StartOptions) {
     this.#child = child;
     this.#onDeath = onDeath;
+    this.#abortPatienceMs = abortPatienceMs;
     child.on('message', (message: FromRunner) => this.#receive(message));
     // A process that could not be started never exits.
     child.on('error', () => child.pid === undefined && this.#die('it could not be started'));
@@ -114,15 +124,21 @@ class RunnerProcess {
     }
     this.#lastId += 1;
     const id = this.#lastId;
-    const output = openStream(() => this.#send({ type: 'abort', id }));
+    let impatience: NodeJS.Timeout | undefined;
+    const giveUp = (): void => {
+      this.#send({ type: 'abort', id });
+      impatience ??= setTimeout(() => void this.stop(), this.#abortPatienceMs);
+    };
+    const output = openStream(giveUp);
 
     const settle = (): void => {
+      clearTimeout(impatience);
       this.#calls.delete(id);
       signal?.removeEventListener('abort', abort);
       onSettled();
     };
     const abort = (): void => {
-      this.#send({ type: 'abort', id });
+      giveUp();
       started.reject(signal?.reason);
       output.fail(signal?.reason);
     };

@@ -1,0 +1,40 @@
+/** A runner that misbehaves, as a test double; what the real one does is tested from outside (`e2e/runner`). */
+import { expect, test } from 'vitest';
+import { startRunner, type Runner } from '../../../core/inference/runner-process.ts';
+import type { LoadRequest } from '../../../core/inference/runner/protocol.ts';
+
+const load: LoadRequest = { path: 'x', threads: 1, contextTokens: 10, gpu: 'off', settings: {}, bundle: {} };
+const call = { input: { rawText: '' } };
+
+async function start(entry: string, abortPatienceMs = 1): Promise<{ runner: Runner; deaths: string[] }> {
+  const deaths: string[] = [];
+  const runner = await startRunner({
+    entry: new URL(`../../support/${entry}`, import.meta.url),
+    load,
+    onDeath: (how) => deaths.push(how),
+    abortPatienceMs,
+  });
+  return { runner, deaths };
+}
+
+test.each(['signal', 'cancel'])(
+  'a runner that does not stop when told to (by %s) is killed, and its place is free',
+  async (how) => {
+    const { runner, deaths } = await start('stuck-runner.mjs');
+    const leave = new AbortController();
+    let settle: () => void = () => undefined;
+    const settled = new Promise<void>((resolve) => (settle = resolve));
+    const stream = await runner.stream(call, { signal: leave.signal, onSettled: settle });
+    if (how === 'cancel') await stream.cancel();
+    else leave.abort(new Error('enough'));
+    await settled;
+    expect(runner.isAlive()).toBe(false);
+    // It was we who killed it.
+    expect(deaths).toEqual([]);
+    await expect(runner.stream(call, { onSettled: () => undefined })).rejects.toMatchObject({ code: 'engine_failed' });
+  },
+);
+
+test('a runner that can not be started is a failure in words, not a wait', async () => {
+  await expect(start('no-such-runner.mjs')).rejects.toMatchObject({ code: 'engine_failed' });
+});

@@ -1,0 +1,5 @@
+// A model runner that hangs: it loads, begins to answer, and hears nothing after that.
+process.on('message', ({ type, id }) => {
+  if (type === 'load') process.send({ type: 'loaded', model: { contextTokens: 10, trainedContextTokens: 10 } });
+  if (type === 'generate') process.send({ type: 'part', id, part: { type: 'stream-start', warnings: [] } });
+});
