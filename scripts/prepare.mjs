@@ -40,8 +40,15 @@ export function install() {
   run('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'], {
     // The engine's prebuilt binaries come inside its packages; without this its postinstall would look for others.
     NODE_LLAMA_CPP_SKIP_DOWNLOAD: 'true',
+    ...nodeHeaders(),
   });
   writeFileSync(INSTALL_STAMP, wanted);
+}
+
+/** Native packages are built with this Node's headers: its own where they came with it, else node-gyp downloads some. */
+function nodeHeaders() {
+  const prefix = dirname(dirname(process.execPath));
+  return existsSync(join(prefix, 'include', 'node', 'node.h')) ? { npm_config_nodedir: prefix } : {};
 }
 
 /** Compiles what changed. `tsc --build` is incremental by itself; the stamp saves even starting it. */
