@@ -88,12 +88,20 @@ export function encodeResidency(envelope: OllamaEnvelope, reason: 'load' | 'unlo
   return encodeAnswer(envelope, { text: '', ending: { done_reason: reason, ...spent, ...none } });
 }
 
+/** What comes before the first piece of an answer, or after the last. */
+const SAYS_NOTHING: ReadonlySet<ModelStreamPart['type']> = new Set([
+  'stream-start',
+  'response-metadata',
+  'raw',
+  'finish',
+]);
+
 async function* answerLines(envelope: OllamaEnvelope, parts: AsyncIterable<ModelStreamPart>): AsyncGenerator<Line> {
   const { clock } = envelope;
   let firstPieceAt: number | undefined;
   let calls = 0;
   for await (const part of parts) {
-    if (part.type !== 'stream-start' && part.type !== 'finish') firstPieceAt ??= clock.elapsed();
+    if (!SAYS_NOTHING.has(part.type)) firstPieceAt ??= clock.elapsed();
     switch (part.type) {
       case 'text-delta':
         if (part.delta !== '') yield { text: part.delta };

@@ -52,7 +52,7 @@ describe('the schemas are the ones that parse', () => {
   const schemaOf = (path: string) => document.paths[path]!['post']!.requestBody!.content['application/json'].schema;
 
   test.each([
-    ['/v1/chat/completions', 'openai-chat/'],
+    ['/v1/chat/completions', 'openai-chat/requests/'],
     ['/v1/messages', 'anthropic/requests/'],
   ])('%s accepts the golden requests', (path, folder) => {
     const validate = ajv.compile(schemaOf(path));

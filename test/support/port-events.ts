@@ -1,6 +1,6 @@
 /** Any sequence of events that the model port may send, as a fast-check arbitrary. */
 import fc from 'fast-check';
-import type { ModelStreamPart } from '../../core/inference/model-port.ts';
+import { promptCountPart, type ModelStreamPart } from '../../core/inference/model-port.ts';
 import { ServiceError } from '../../core/errors.ts';
 
 export interface PortAnswer {
@@ -56,6 +56,7 @@ export const portAnswer: fc.Arbitrary<PortAnswer> = fc
     const finish = ending === 'stop' && calls.length > 0 ? 'tool-calls' : ending;
     const parts: ModelStreamPart[] = [
       { type: 'stream-start', warnings: [] },
+      promptCountPart(tokens[0]),
       ...blocks.flatMap((block, index) => blockParts(block, index)),
       lastPart(finish, tokens),
     ];

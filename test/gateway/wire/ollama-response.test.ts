@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ModelStreamPart } from '../../../core/inference/model-port.ts';
+import { promptCountPart, type ModelStreamPart } from '../../../core/inference/model-port.ts';
 import {
   encodeOllamaResponse,
   encodeOllamaStream,
@@ -41,6 +41,27 @@ test.each(readdirSync(golden))('golden: %s', async (name) => {
   if (body === undefined) await expect(answer).rejects.toBeDefined();
   else expect(await answer).toEqual(body);
 });
+
+test('the prompt is read until the first word comes, however much is announced before it', async () => {
+  let elapsed = 0;
+  const clock = { now: () => START, elapsed: () => elapsed };
+  async function* parts(): AsyncGenerator<ModelStreamPart> {
+    yield { type: 'stream-start', warnings: [] };
+    yield promptCountPart(9);
+    elapsed = 5_000_000;
+    yield { type: 'text-start', id: '0' };
+    yield { type: 'text-delta', id: '0', delta: 'Hi' };
+    elapsed = 7_000_000;
+    yield { type: 'finish', finishReason: { unified: 'stop', raw: undefined }, usage: NO_USAGE };
+  }
+  const answer = await encodeOllamaResponse({ route: 'chat', model: 'm', clock, loadDuration: 1_000_000 }, parts());
+  expect(answer).toMatchObject({ prompt_eval_duration: 4_000_000, eval_duration: 2_000_000 });
+});
+
+const NO_USAGE = {
+  inputTokens: { total: 9, noCache: 9, cacheRead: 0, cacheWrite: undefined },
+  outputTokens: { total: 1, text: 1, reasoning: 0 },
+};
 
 interface Line {
   message?: { content: string; thinking?: string; tool_calls?: { id: string; function: object }[] };

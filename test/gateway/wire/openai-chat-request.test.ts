@@ -6,7 +6,7 @@ import { parseJsonBody } from '../../../gateway/json-body.ts';
 import { parseChatRequest } from '../../../gateway/wire/openai-chat-request.ts';
 import { runs } from '../../support/sampling.ts';
 
-const golden = new URL('golden/openai-chat/', import.meta.url);
+const golden = new URL('golden/openai-chat/requests/', import.meta.url);
 const user = [{ role: 'user', content: 'Hello' }];
 const parse = (fields: object) => parseChatRequest({ model: 'm', messages: user, ...fields });
 const bytes = (text: string) => new TextEncoder().encode(text);
