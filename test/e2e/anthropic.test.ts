@@ -4,9 +4,10 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import Anthropic from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema';
-import { generateText, jsonSchema, Output, stepCountIs, streamText, tool } from 'ai';
+import { generateText, jsonSchema, Output, stepCountIs, streamText } from 'ai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
+import { weatherTool } from '../support/weather-tool.ts';
 import { until } from '../support/wait.ts';
 
 let server: TestServer;
@@ -354,15 +355,7 @@ describe('the AI SDK with its Anthropic provider', () => {
   const maxOutputTokens = 1000;
   const model = () => createAnthropic({ baseURL: `${server.url}/v1`, apiKey: 'any' })('foundation');
   const tools = {
-    get_weather: tool({
-      description: 'Get the weather',
-      inputSchema: jsonSchema<{ city: string }>({
-        type: 'object',
-        properties: { city: { type: 'string' } },
-        required: ['city'],
-      }),
-      execute: () => 'sunny, 18 C',
-    }),
+    get_weather: weatherTool,
   };
 
   test('generates text, with usage', async () => {

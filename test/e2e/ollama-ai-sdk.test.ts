@@ -2,10 +2,11 @@
  * The AI SDK with `ai-sdk-ollama` against a started server and the built-in model. That package's `engines` ask for
  * Node 22; what is used of it here runs on Node 20.
  */
-import { generateText, jsonSchema, Output, stepCountIs, streamText, tool } from 'ai';
+import { generateText, jsonSchema, Output, stepCountIs, streamText } from 'ai';
 import { createOllama } from 'ai-sdk-ollama';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
+import { weatherTool } from '../support/weather-tool.ts';
 
 let server: TestServer;
 
@@ -16,15 +17,7 @@ afterAll(() => server?.stop());
 
 const provider = () => createOllama({ baseURL: server.url });
 const tools = {
-  get_weather: tool({
-    description: 'Get the weather',
-    inputSchema: jsonSchema<{ city: string }>({
-      type: 'object',
-      properties: { city: { type: 'string' } },
-      required: ['city'],
-    }),
-    execute: () => 'sunny, 18 C',
-  }),
+  get_weather: weatherTool,
 };
 
 test('streams text, and tells what it cost', async () => {

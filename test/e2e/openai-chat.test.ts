@@ -1,10 +1,11 @@
 /** The official OpenAI client and the AI SDK against a started server and the built-in model. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
+import { generateText, stepCountIs, streamText } from 'ai';
 import OpenAI from 'openai';
 import type { RunnableToolFunctionWithParse } from 'openai/lib/RunnableFunction';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
+import { weatherTool as aiWeatherTool } from '../support/weather-tool.ts';
 
 let server: TestServer;
 let openai: OpenAI;
@@ -326,15 +327,7 @@ describe('the AI SDK with its OpenAI-compatible provider', () => {
       prompt: 'What is the weather in Paris?',
       stopWhen: stepCountIs(3),
       tools: {
-        get_weather: tool({
-          description: 'Get the weather',
-          inputSchema: jsonSchema<{ city: string }>({
-            type: 'object',
-            properties: { city: { type: 'string' } },
-            required: ['city'],
-          }),
-          execute: () => 'sunny, 18 C',
-        }),
+        get_weather: aiWeatherTool,
       },
     });
     expect(steps).toHaveLength(2);

@@ -1,9 +1,10 @@
 /** Open Responses: the AI SDK's two providers that speak it against a started server. */
 import { createOpenResponses } from '@ai-sdk/open-responses';
 import { createOpenAI } from '@ai-sdk/openai';
-import { generateText, jsonSchema, stepCountIs, streamText, tool, type LanguageModel } from 'ai';
+import { generateText, stepCountIs, streamText, type LanguageModel } from 'ai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
+import { weatherTool } from '../support/weather-tool.ts';
 
 let server: TestServer;
 
@@ -21,15 +22,7 @@ describe.each<[string, () => LanguageModel]>([
     () => createOpenResponses({ name: 'postern', url: `${server.url}/v1/responses`, apiKey: 'any' })(model),
   ],
 ])('the AI SDK with %s', (_, language) => {
-  const get_weather = tool({
-    description: 'Get the weather',
-    inputSchema: jsonSchema<{ city: string }>({
-      type: 'object',
-      properties: { city: { type: 'string' } },
-      required: ['city'],
-    }),
-    execute: () => 'sunny, 18 C',
-  });
+  const get_weather = weatherTool;
 
   test('generates text, with usage', async () => {
     const { text, usage, finishReason } = await generateText({
