@@ -111,6 +111,7 @@ async function start(settings: Settings, { home, terminal }: CommandContext): Pr
     contextTokens: settings['inference.contextTokens'],
     gpu: settings['inference.gpu'],
     sampling: samplingDefaults(settings),
+    keepLoadedMs: keepLoadedMs(settings),
     onRunnerDeath: (message) => terminal.say(message),
   });
   const database = openDatabase(home);
@@ -134,6 +135,11 @@ async function start(settings: Settings, { home, terminal }: CommandContext): Pr
   const { port } = await listen(listener, settings);
   await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
   return { port, listener, inference, modelDigests, database, shutDown: shutDown.signal };
+}
+
+function keepLoadedMs(settings: Settings): number | undefined {
+  const minutes = settings['inference.keepLoadedMinutes'];
+  return minutes === null ? undefined : minutes * 60_000;
 }
 
 function samplingDefaults(settings: Settings): SamplingDefaults {

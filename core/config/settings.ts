@@ -59,6 +59,9 @@ const settingsSchema = z.strictObject({
   'inference.contextTokens': z.int().min(256).max(1_048_576).default(8192).register(definitions, {
     meaning: 'the longest conversation, in tokens, that memory is kept for; a model may have less',
   }),
+  'inference.keepLoadedMinutes': z.literal([0, 5, 15, 30, 60]).nullable().default(15).register(definitions, {
+    meaning: 'how long a model stays loaded after use: 0, 5, 15, 30 or 60; null keeps it until another is asked for',
+  }),
   'inference.gpu': z.enum(['auto', 'off']).default('auto').register(definitions, {
     meaning: 'use a supported graphics card where there is one',
   }),

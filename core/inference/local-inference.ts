@@ -28,6 +28,8 @@ export interface LocalInferenceOptions {
   readonly contextTokens: number;
   readonly gpu: 'auto' | 'off';
   readonly sampling: SamplingDefaults;
+  /** How long a model stays loaded after its last call; undefined keeps it until another takes its place. */
+  readonly keepLoadedMs?: number | undefined;
   /** Told in one line when a runner dies that nobody stopped: calls in flight fail, and the log should say why. */
   readonly onRunnerDeath?: (message: string) => void;
 }
@@ -86,6 +88,7 @@ class Local {
   readonly #turnstile = createTurnstile();
   readonly #inflight = new Map<string, CallCount>();
   readonly #closing = new AbortController();
+  #idle: NodeJS.Timeout | undefined;
   #resident: { readonly model: InstalledModel; readonly runner: Runner } | undefined;
 
   constructor(options: LocalInferenceOptions) {
@@ -131,6 +134,7 @@ class Local {
   }
 
   async close(): Promise<void> {
+    clearTimeout(this.#idle);
     this.#closing.abort(new ServiceError('shutting_down', 'The service is shutting down.'));
     await this.#resident?.runner.stop();
   }
@@ -158,6 +162,7 @@ class Local {
         `${MAX_CALLS} requests are running or waiting already. Try again in a moment.`,
       );
     }
+    clearTimeout(this.#idle);
     const count = this.#inflight.get(modelId) ?? { running: 0, queued: 0 };
     this.#inflight.set(modelId, count);
     count.queued += 1;
@@ -166,7 +171,18 @@ class Local {
     return () => {
       count.running -= 1;
       release();
+      this.#startIdling();
     };
+  }
+
+  /** Nobody may call for a long time now; what a model takes is gigabytes. */
+  #startIdling(): void {
+    const { keepLoadedMs } = this.#options;
+    clearTimeout(this.#idle);
+    if (keepLoadedMs === undefined || this.#closing.signal.aborted || total(this.#inflight) > 0) return;
+    const model = this.#resident?.runner.isAlive() === true ? this.#resident.model : undefined;
+    if (model === undefined) return;
+    this.#idle = setTimeout(() => void this.unload(model), keepLoadedMs).unref();
   }
 
   /** The model's runner, started if need be, in place of another model's. Only whoever has the turn may ask. */

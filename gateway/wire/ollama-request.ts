@@ -4,7 +4,7 @@
  *
  * Unknown fields are let through, since clients send what their own server understands. A known field that we can't
  * honour is refused, but for three that clients send without need: what `ollama-options.ts` leaves to the owner;
- * `keep_alive`, since a model stays until another takes its place; and `context`, the tokens of an earlier answer, which
+ * `keep_alive`, since how long a model stays is the owner's to say; and `context`, the tokens of an earlier answer, which
  * Ollama has long deprecated (no answer of ours holds one, so what a client sends is another server's).
  */
 import type { LanguageModelV3FunctionTool } from '@ai-sdk/provider';

@@ -222,6 +222,20 @@ describe('settings', () => {
     await expect(stat(join(home, 'settings.json'))).rejects.toThrow();
   });
 
+  test('a model that is to be kept no longer than its call, is not', async () => {
+    expect(await cli('settings', 'set', 'inference.keepLoadedMinutes', '7')).toMatchObject({ code: 1 });
+    expect(await cli('settings', 'set', 'inference.keepLoadedMinutes', '0')).toMatchObject({ code: 0 });
+    const server = await start();
+    const body = JSON.stringify({ model: 'foundation', messages: [{ role: 'user', content: 'Hello' }] });
+    for (let turn = 0; turn < 2; turn += 1) {
+      expect((await fetch(`${server.url}/v1/chat/completions`, { method: 'POST', body })).status).toBe(200);
+      await until(
+        async () => ((await (await fetch(`${server.url}/health`)).json()) as { loaded: string[] }).loaded.length === 0,
+      );
+    }
+    expect(server.log()).not.toContain('unexpectedly');
+  });
+
   test('lists by commas, and booleans', async () => {
     await cli('settings', 'set', 'server.hostnames', 'a.example, b.example');
     await cli('settings', 'set', 'server.expose', 'true');
