@@ -56,6 +56,8 @@ export interface InferenceStatus {
 }
 
 export interface ResidentModel {
+  /** How long it stays if nobody calls now; undefined: until another is asked for. */
+  readonly unloadsInMs: number | undefined;
   readonly id: string;
   readonly pid: number;
   readonly contextTokens: number;
@@ -89,6 +91,8 @@ class Local {
   readonly #inflight = new Map<string, CallCount>();
   readonly #closing = new AbortController();
   #idle: NodeJS.Timeout | undefined;
+  /** When the last call ended, by `performance.now()`; undefined while one runs. */
+  #idleSinceMs: number | undefined;
   #resident: { readonly model: InstalledModel; readonly runner: Runner } | undefined;
 
   constructor(options: LocalInferenceOptions) {
@@ -128,13 +132,16 @@ class Local {
   status(): InferenceStatus {
     const resident = this.#resident;
     return {
-      resident: resident?.runner.isAlive() === true ? describe(resident.model, resident.runner) : undefined,
+      resident:
+        resident?.runner.isAlive() === true
+          ? { ...describe(resident.model, resident.runner), unloadsInMs: this.#unloadsInMs() }
+          : undefined,
       inflight: new Map([...this.#inflight].filter(([, count]) => count.running + count.queued > 0)),
     };
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#idle);
+    this.#stopIdling();
     this.#closing.abort(new ServiceError('shutting_down', 'The service is shutting down.'));
     await this.#resident?.runner.stop();
   }
@@ -162,7 +169,7 @@ class Local {
         `${MAX_CALLS} requests are running or waiting already. Try again in a moment.`,
       );
     }
-    clearTimeout(this.#idle);
+    this.#stopIdling();
     const count = this.#inflight.get(modelId) ?? { running: 0, queued: 0 };
     this.#inflight.set(modelId, count);
     count.queued += 1;
@@ -178,11 +185,23 @@ class Local {
   /** Nobody may call for a long time now; what a model takes is gigabytes. */
   #startIdling(): void {
     const { keepLoadedMs } = this.#options;
-    clearTimeout(this.#idle);
+    this.#stopIdling();
     if (keepLoadedMs === undefined || this.#closing.signal.aborted || total(this.#inflight) > 0) return;
     const model = this.#resident?.runner.isAlive() === true ? this.#resident.model : undefined;
     if (model === undefined) return;
+    this.#idleSinceMs = performance.now();
     this.#idle = setTimeout(() => void this.unload(model), keepLoadedMs).unref();
+  }
+
+  #stopIdling(): void {
+    clearTimeout(this.#idle);
+    this.#idleSinceMs = undefined;
+  }
+
+  #unloadsInMs(): number | undefined {
+    const { keepLoadedMs } = this.#options;
+    if (keepLoadedMs === undefined || this.#idleSinceMs === undefined) return keepLoadedMs;
+    return Math.max(0, this.#idleSinceMs + keepLoadedMs - performance.now());
   }
 
   /** The model's runner, started if need be, in place of another model's. Only whoever has the turn may ask. */
@@ -215,7 +234,7 @@ function total(inflight: ReadonlyMap<string, CallCount>): number {
   return [...inflight.values()].reduce((sum, { running, queued }) => sum + running + queued, 0);
 }
 
-function describe(model: InstalledModel, runner: Runner): ResidentModel {
+function describe(model: InstalledModel, runner: Runner): Omit<ResidentModel, 'unloadsInMs'> {
   return { id: model.id, pid: runner.pid, contextTokens: runner.model.contextTokens };
 }
 

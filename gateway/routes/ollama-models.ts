@@ -72,7 +72,9 @@ export const ollamaPs: Route = {
     if (resident === undefined) return { body: { models: [] } };
     const model = await services.catalog.resolve(resident.id);
     const known = await lookUp([model], services);
-    return { body: { models: known.map((one) => encodeRunning(one, resident.contextTokens)) } };
+    const { contextTokens, unloadsInMs } = resident;
+    const expiresAtMs = unloadsInMs === undefined ? undefined : services.now() + unloadsInMs;
+    return { body: { models: known.map((one) => encodeRunning(one, { contextTokens, expiresAtMs })) } };
   },
 };
 

@@ -22,7 +22,7 @@ export interface KnownModel {
  */
 const PENDING_DIGEST = 'sha256:pending';
 
-/** Nothing is unloaded for being idle: a model stays until another takes its place. Clients show this as "forever". */
+/** For a model that stays until another takes its place. Clients show this as "forever". */
 const NEVER_EXPIRES = '2999-12-31T23:59:59.000Z';
 
 export function encodeTag({ model, details, digest }: KnownModel): object {
@@ -37,15 +37,21 @@ export function encodeTag({ model, details, digest }: KnownModel): object {
 }
 
 /** The size is the model's on disk, and where it was loaded to is left out: the engine reports neither. */
-export function encodeRunning({ model, details, digest }: KnownModel, contextTokens: number): object {
+interface Residency {
+  readonly contextTokens: number;
+  /** Milliseconds since 1970; undefined for a model that stays until another is asked for. */
+  readonly expiresAtMs: number | undefined;
+}
+
+export function encodeRunning({ model, details, digest }: KnownModel, residency: Residency): object {
   return {
     name: model.id,
     model: model.id,
     size: model.sizeBytes,
     digest: digest ?? PENDING_DIGEST,
     details: encodeDetails(details),
-    expires_at: NEVER_EXPIRES,
-    context_length: contextTokens,
+    expires_at: residency.expiresAtMs === undefined ? NEVER_EXPIRES : new Date(residency.expiresAtMs).toISOString(),
+    context_length: residency.contextTokens,
   };
 }
 

@@ -29,6 +29,7 @@ afterEach(async () => {
 test('a model is unloaded when its time after the last call is over, and not a moment before', async () => {
   start(15 * MINUTE_MS);
   await inference.countPromptTokens('a', call);
+  expect(inference.status().resident?.unloadsInMs).toBeGreaterThan(14 * MINUTE_MS);
   vi.advanceTimersByTime(14 * MINUTE_MS);
   await inference.countPromptTokens('a', call);
   vi.advanceTimersByTime(15 * MINUTE_MS - 1);

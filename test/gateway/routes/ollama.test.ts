@@ -57,7 +57,7 @@ function fake(overrides: Partial<Services> = {}): Fake {
         return 0;
       },
       unload: async (id) => void asked.push({ what: 'unload', id }),
-      status: () => ({ resident: { id: 'm', pid: 1, contextTokens: 512 }, inflight: new Map() }),
+      status: () => ({ resident: { id: 'm', pid: 1, contextTokens: 512, unloadsInMs: 60_000 }, inflight: new Map() }),
     },
     catalog: {
       list: async () => [model],

@@ -62,10 +62,14 @@ test('what is not known yet is said in a form that clients survive', () => {
 });
 
 test('a running model has its context window, and no end', () => {
-  const running = encodeRunning({ model, details, digest }, 8192) as { expires_at: string };
+  const running = encodeRunning({ model, details, digest }, { contextTokens: 8192, expiresAtMs: undefined }) as {
+    expires_at: string;
+  };
   expect(ollamaFaults('PsResponse', { models: [running] })).toEqual([]);
   expect(running).toMatchObject({ name: 'tiny', size: 123, digest, context_length: 8192 });
   expect(Date.parse(running.expires_at)).toBeGreaterThan(Date.parse('2900-01-01'));
+  const expiring = encodeRunning({ model, details, digest }, { contextTokens: 8192, expiresAtMs: 1_700_000_000_000 });
+  expect(expiring).toMatchObject({ expires_at: '2023-11-14T22:13:20.000Z' });
 });
 
 test('show describes the model, and not where it lies', () => {
