@@ -23,9 +23,15 @@ const ANY: GbnfJsonSchema = {
 /** How deep a schema is followed. Deeper parts may be any JSON; it also ends a definition that contains itself. */
 const MAX_DEPTH = 24;
 
+/**
+ * How many parts a schema is followed into. References are expanded where they stand, so that a few definitions that use
+ * each other several times would make billions; the largest honest schemas have some hundred parts.
+ */
+const MAX_PARTS = 5000;
+
 /** @param schema a JSON Schema, drafts 4 to 2020-12; anything unknown in it leaves that part unconstrained */
 export function grammarSchema(schema: unknown, optional: OptionalProperties): GbnfJsonSchema {
-  return convert(schema, { root: schema, optional, depth: 0, following: [] });
+  return convert(schema, { root: schema, optional, depth: 0, following: [], budget: { parts: MAX_PARTS } });
 }
 
 /** The engine's grammar for "a JSON object, whatever is in it". */
@@ -39,10 +45,13 @@ interface Scope {
   readonly depth: number;
   /** The `$ref`s being expanded around this point. */
   readonly following: readonly string[];
+  /** What is left for the whole schema; every part takes one. */
+  readonly budget: { parts: number };
 }
 
 function convert(schema: unknown, scope: Scope): GbnfJsonSchema {
-  if (!isRecord(schema) || scope.depth > MAX_DEPTH) return ANY;
+  if (!isRecord(schema) || scope.depth > MAX_DEPTH || scope.budget.parts <= 0) return ANY;
+  scope.budget.parts -= 1;
   const inner = { ...scope, depth: scope.depth + 1 };
   if (typeof schema['$ref'] === 'string') return followReference(schema['$ref'], inner);
   if (isScalar(schema['const'])) return { const: schema['const'] };

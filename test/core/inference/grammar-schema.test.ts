@@ -78,6 +78,22 @@ describe('what is kept, translated and left out', () => {
     expect(JSON.stringify(grammarSchema(tree, 'written')).length).toBeLessThan(1000);
   });
 
+  test('definitions that multiply at each level end before they fill the memory', () => {
+    const level = (next: number) => ({ $ref: `#/$defs/d${next}` });
+    const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const multiplied = (index: number) => ({
+      type: 'object',
+      properties: Object.fromEntries(names.map((name) => [name, level(index + 1)])),
+      required: names,
+    });
+    const $defs = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`d${index}`, multiplied(index)]));
+    for (const optional of ['written', 'free'] as const) {
+      const wide = { allOf: [level(0), { $ref: '#/$defs/d1' }], $defs };
+      expect(JSON.stringify(grammarSchema({ ...level(0), $defs }, optional)).length).toBeLessThan(1_000_000);
+      expect(JSON.stringify(grammarSchema(wide, optional)).length).toBeLessThan(1_000_000);
+    }
+  });
+
   test('allOf of objects is one object', () => {
     const schema = {
       allOf: [person, { type: 'object', properties: { email: { type: 'string' } }, required: ['email'] }],
