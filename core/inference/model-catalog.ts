@@ -12,6 +12,9 @@ export const BUILT_IN_MODEL_ID = 'foundation';
 /** How deep below the models folder files are looked for: `<publisher>/<model>/<file>` and one level to spare. */
 const MAX_FOLDER_DEPTH = 4;
 
+/** Longer than any file name; an error is no place for whatever else was sent as an id. */
+const MAX_QUOTED_ID = 200;
+
 export interface InstalledModel {
   /** What clients call it. */
   readonly id: string;
@@ -55,7 +58,7 @@ export function createModelCatalog(options: {
       if (model !== undefined) return model;
       throw new ServiceError(
         'model_not_found',
-        `The model '${id}' is not installed. GET /v1/models lists those that are.`,
+        `The model '${id.slice(0, MAX_QUOTED_ID)}' is not installed. GET /v1/models lists those that are.`,
         {
           param: 'model',
         },

@@ -53,6 +53,13 @@ test('links are followed, in a circle too', async () => {
   expect(all.filter((id) => id.endsWith('a')).length).toBeGreaterThan(0);
 });
 
+test('an error does not send back whatever was sent', async () => {
+  const refusal = await catalog()
+    .resolve('x'.repeat(100_000))
+    .catch((error: Error) => error);
+  expect((refusal as Error).message.length).toBeLessThan(300);
+});
+
 test('an unknown id is refused and names the way to find the known ones', async () => {
   await expect(catalog().resolve('nope')).rejects.toMatchObject({
     code: 'model_not_found',
