@@ -190,7 +190,8 @@ class Local {
     const model = this.#resident?.runner.isAlive() === true ? this.#resident.model : undefined;
     if (model === undefined) return;
     this.#idleSinceMs = performance.now();
-    this.#idle = setTimeout(() => void this.unload(model), keepLoadedMs).unref();
+    // Refused only by a service that is closing, which unloads everything.
+    this.#idle = setTimeout(() => void this.unload(model).catch(() => undefined), keepLoadedMs).unref();
   }
 
   #stopIdling(): void {
@@ -212,11 +213,10 @@ class Local {
     const runner = await startRunner({
       entry: this.#options.runnerEntry,
       load: loadRequest(model, this.#options),
+      signal: this.#closing.signal,
       onDeath: (how) => this.#options.onRunnerDeath?.(`The runner of model ${model.id} stopped unexpectedly (${how}).`),
     });
     this.#resident = { model, runner };
-    // The service may have been closed while the model was loading.
-    if (this.#closing.signal.aborted) await runner.stop();
     return runner;
   }
 }

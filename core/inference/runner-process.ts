@@ -38,6 +38,8 @@ interface StartOptions {
   /** Called when the process ends without having been told to, with the signal or the exit code. */
   readonly onDeath: (how: string) => void;
   readonly abortPatienceMs?: number;
+  /** Ends the start, wherever it is, with the signal's reason. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -46,9 +48,13 @@ interface StartOptions {
  */
 const ABORT_PATIENCE_MS = 5000;
 
-/** @throws {ServiceError} `insufficient_resources` or `engine_failed`, when the model can't be loaded */
+/**
+ * @throws {ServiceError} `insufficient_resources` or `engine_failed`, when the model can't be loaded
+ * @throws the signal's reason
+ */
 export async function startRunner(options: StartOptions): Promise<Runner> {
-  const { entry, load } = options;
+  const { entry, load, signal } = options;
+  signal?.throwIfAborted();
   const child = fork(entry, {
     execArgv: [],
     serialization: 'advanced',
@@ -56,11 +62,16 @@ export async function startRunner(options: StartOptions): Promise<Runner> {
     env: runnerEnvironment(process.env),
   });
   const runner = new RunnerProcess(child, options);
+  const giveUp = (): void => void runner.stop();
+  signal?.addEventListener('abort', giveUp, { once: true });
   try {
     return await runner.load(load);
   } catch (error) {
     await runner.stop();
+    signal?.throwIfAborted();
     throw error;
+  } finally {
+    signal?.removeEventListener('abort', giveUp);
   }
 }
 

@@ -35,6 +35,17 @@ test.each(['signal', 'cancel'])(
   },
 );
 
+test('a start that nobody waits for any more is ended with its reason', async () => {
+  const leave = new AbortController();
+  const entry = new URL('../../support/mute-runner.mjs', import.meta.url);
+  const deaths: string[] = [];
+  const starting = startRunner({ entry, load, onDeath: (how) => deaths.push(how), signal: leave.signal });
+  leave.abort(new Error('closing'));
+  await expect(starting).rejects.toThrow('closing');
+  await expect(startRunner({ entry, load, onDeath: () => undefined, signal: leave.signal })).rejects.toThrow('closing');
+  expect(deaths).toEqual([]);
+});
+
 test('a runner that can not be started is a failure in words, not a wait', async () => {
   await expect(start('no-such-runner.mjs')).rejects.toMatchObject({ code: 'engine_failed' });
 });
