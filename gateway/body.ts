@@ -8,12 +8,6 @@ interface ReadOptions {
   readonly keep: boolean;
 }
 
-/**
- * What more of an over-long body is read and dropped after the answer went out. Closing at once would reset the
- * connection, and a client in the middle of sending would see that instead of the answer.
- */
-const MAX_DRAIN_BYTES = 64 * 1024 * 1024;
-
 /** @throws {RequestError} `body_too_large` as soon as the declared or the actual length says so */
 export function readBody(request: IncomingMessage, { maxBytes, keep }: ReadOptions): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -21,7 +15,6 @@ export function readBody(request: IncomingMessage, { maxBytes, keep }: ReadOptio
     let length = 0;
     request.on('data', (chunk: Buffer) => {
       length += chunk.length;
-      if (length > maxBytes + MAX_DRAIN_BYTES) request.destroy();
       if (length > maxBytes) {
         chunks.length = 0;
         reject(bodyTooLarge(maxBytes));
@@ -35,14 +28,25 @@ export function readBody(request: IncomingMessage, { maxBytes, keep }: ReadOptio
 
 /** @throws {RequestError} `body_too_large`, before a byte of the body is read */
 export function checkDeclaredLength(request: IncomingMessage, maxBytes: number): void {
-  if (Number(request.headers['content-length'] ?? 0) <= maxBytes) return;
-  // Nobody else will read it now; what is unread when the answer ends would reset the connection.
-  let drained = 0;
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw bodyTooLarge(maxBytes);
+}
+
+/** What of a refused body is read and dropped after the answer went out. */
+const MAX_DRAIN_BYTES = 64 * 1024 * 1024;
+
+/**
+ * The answer to a request that is still being sent: all of it at once, and its end when the request has ended. To end
+ * it sooner may close the connection, and a client in the middle of sending would see a reset instead of the answer.
+ */
+export async function* answerEarly(text: string, request: IncomingMessage): AsyncGenerator<string> {
+  yield text;
+  if (request.complete || request.destroyed) return;
+  let dropped = 0;
   request.on('data', (chunk: Buffer) => {
-    drained += chunk.length;
-    if (drained > maxBytes + MAX_DRAIN_BYTES) request.destroy();
+    dropped += chunk.length;
+    if (dropped > MAX_DRAIN_BYTES) request.destroy();
   });
-  throw bodyTooLarge(maxBytes);
+  await new Promise((resolve) => request.once('end', resolve).once('close', resolve));
 }
 
 function bodyTooLarge(maxBytes: number): RequestError {

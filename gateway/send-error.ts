@@ -1,5 +1,7 @@
 /** Every failure on its way out, in the shape of the style that was spoken, and into the log where it is ours. */
+import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { answerEarly } from './body.ts';
 import { outwardError, RequestError } from './errors.ts';
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
@@ -16,7 +18,15 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
     );
   }
   const encode = request.routeOptions.config.route?.encodeError ?? encodeOpenAiError;
-  void reply.code(outward.status).headers(outward.headers).send(encode(outward));
+  const text = JSON.stringify(encode(outward));
+  void reply
+    .code(outward.status)
+    .headers({
+      ...outward.headers,
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(text),
+    })
+    .send(request.raw.complete ? text : Readable.from(answerEarly(text, request.raw)));
 }
 
 /** The framework's own complaints about a request; its words are about its own settings. */

@@ -1,5 +1,7 @@
 /** The door from outside: caps, callers, pages, aliases, methods, content types. */
+import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { routes } from '../../gateway/routes.ts';
 import { RUN_TOKEN_HEADER } from '../../gateway/run-token.ts';
@@ -76,6 +78,25 @@ describe('body caps', () => {
       type: 'invalid_request_error',
       message: expect.stringContaining('32 MiB'),
     });
+  });
+
+  test('a client that goes on sending after its 413 is heard out, not reset', async () => {
+    const chunk = Buffer.concat([Buffer.from(`${MIB.toString(16)}\r\n`), Buffer.alloc(MIB), Buffer.from('\r\n')]);
+    const socket = connect({ host: '127.0.0.1', port: server.port, allowHalfOpen: true });
+    const ended = once(socket, 'end');
+    const answer = once(socket, 'data');
+    socket.write('POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n');
+    socket.write('transfer-encoding: chunked\r\n\r\n');
+    for (let sent = 0; sent < 33; sent += 1) socket.write(chunk);
+    expect(String(await answer)).toMatch(/^HTTP\/1.1 413 .*body_too_large/s);
+    for (let sent = 0; sent < 8; sent += 1) {
+      await new Promise<void>((resolve, reject) => {
+        socket.write(chunk, (error) => (error ? reject(error) : resolve()));
+      });
+    }
+    socket.write('0\r\n\r\n');
+    await ended;
+    socket.end();
   });
 
   test('a declared length alone is enough: not a byte of the body is waited for', async () => {
