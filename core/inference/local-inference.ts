@@ -50,9 +50,12 @@ export interface LocalInference {
 }
 
 export interface InferenceStatus {
-  readonly resident: ResidentModel | undefined;
+  /** Loaded now, the one used last first. */
+  readonly residents: readonly ResidentModel[];
   /** Calls by model id. */
   readonly inflight: ReadonlyMap<string, { readonly running: number; readonly queued: number }>;
+  /** Runners that ended without having been told to, since the service started. */
+  readonly runnerDeaths: number;
 }
 
 export interface ResidentModel {
@@ -93,6 +96,7 @@ class Local {
   #idle: NodeJS.Timeout | undefined;
   /** When the last call ended, by `performance.now()`; undefined while one runs. */
   #idleSinceMs: number | undefined;
+  #runnerDeaths = 0;
   #resident: { readonly model: InstalledModel; readonly runner: Runner } | undefined;
 
   constructor(options: LocalInferenceOptions) {
@@ -132,11 +136,12 @@ class Local {
   status(): InferenceStatus {
     const resident = this.#resident;
     return {
-      resident:
+      residents:
         resident?.runner.isAlive() === true
-          ? { ...describe(resident.model, resident.runner), unloadsInMs: this.#unloadsInMs() }
-          : undefined,
+          ? [{ ...describe(resident.model, resident.runner), unloadsInMs: this.#unloadsInMs() }]
+          : [],
       inflight: new Map([...this.#inflight].filter(([, count]) => count.running + count.queued > 0)),
+      runnerDeaths: this.#runnerDeaths,
     };
   }
 
@@ -214,7 +219,10 @@ class Local {
       entry: this.#options.runnerEntry,
       load: loadRequest(model, this.#options),
       signal: this.#closing.signal,
-      onDeath: (how) => this.#options.onRunnerDeath?.(`The runner of model ${model.id} stopped unexpectedly (${how}).`),
+      onDeath: (how) => {
+        this.#runnerDeaths += 1;
+        this.#options.onRunnerDeath?.(`The runner of model ${model.id} stopped unexpectedly (${how}).`);
+      },
     });
     this.#resident = { model, runner };
     return runner;

@@ -12,13 +12,13 @@ export const adminStatus: Route = {
   summary: 'What runs: version, process, loaded models, calls under way.',
   encodeError: encodeOpenAiError,
   handle: (_request, { control, inference, now }) => {
-    const { resident, inflight } = inference.status();
+    const { residents, inflight } = inference.status();
     return {
       body: {
         version: control.version,
         pid: process.pid,
         uptime_seconds: Math.floor((now() - control.startedAtMs) / 1000),
-        resident_models: resident === undefined ? [] : [resident.id],
+        resident_models: residents.map(({ id }) => id),
         inflight: Object.fromEntries(inflight),
       },
     };

@@ -35,15 +35,14 @@ export const health: Route = {
 
 /** Parts of the service that do not exist yet say false, 0 or nothing. */
 async function snapshot({ inference, control }: Services): Promise<object> {
-  const { resident, inflight } = inference.status();
+  const { residents, inflight } = inference.status();
   const connections = control.connections();
-  const loaded = resident === undefined ? [] : [resident.id];
   return {
     version: control.version,
-    loaded,
-    current_model: resident?.id ?? '',
+    loaded: residents.map(({ id }) => id),
+    current_model: residents[0]?.id ?? '',
     inflight: Object.fromEntries(inflight),
-    resident_models: resident === undefined ? [] : [{ id: resident.id, context_tokens: resident.contextTokens }],
+    resident_models: residents.map(({ id, contextTokens }) => ({ id, context_tokens: contextTokens })),
     memory_enabled: false,
     memory_database_open: false,
     chat_active: inflight.size > 0,

@@ -68,13 +68,14 @@ export const ollamaPs: Route = {
   summary: 'The loaded models, in Ollama style.',
   encodeError: encodeOllamaError,
   async handle(_request, services) {
-    const { resident } = services.inference.status();
-    if (resident === undefined) return { body: { models: [] } };
-    const model = await services.catalog.resolve(resident.id);
-    const known = await lookUp([model], services);
-    const { contextTokens, unloadsInMs } = resident;
-    const expiresAtMs = unloadsInMs === undefined ? undefined : services.now() + unloadsInMs;
-    return { body: { models: known.map((one) => encodeRunning(one, { contextTokens, expiresAtMs })) } };
+    const { residents } = services.inference.status();
+    const known = await lookUp(await Promise.all(residents.map(({ id }) => services.catalog.resolve(id))), services);
+    const models = residents.flatMap(({ contextTokens, unloadsInMs }, index) => {
+      const one = known[index];
+      const expiresAtMs = unloadsInMs === undefined ? undefined : services.now() + unloadsInMs;
+      return one === undefined ? [] : [encodeRunning(one, { contextTokens, expiresAtMs })];
+    });
+    return { body: { models } };
   },
 };
 

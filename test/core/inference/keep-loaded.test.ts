@@ -15,7 +15,7 @@ function start(keepLoadedMs: number | undefined): void {
   const runnerEntry = new URL('../../support/stuck-runner.mjs', import.meta.url);
   inference = createLocalInference({ catalog, runnerEntry, contextTokens: 10, gpu: 'off', sampling: {}, keepLoadedMs });
 }
-const residentId = () => inference.status().resident?.id;
+const residentId = () => inference.status().residents[0]?.id;
 async function untilUnloaded(): Promise<void> {
   while (residentId() !== undefined) await nextTurn();
 }
@@ -29,7 +29,7 @@ afterEach(async () => {
 test('a model is unloaded when its time after the last call is over, and not a moment before', async () => {
   start(15 * MINUTE_MS);
   await inference.countPromptTokens('a', call);
-  expect(inference.status().resident?.unloadsInMs).toBeGreaterThan(14 * MINUTE_MS);
+  expect(inference.status().residents[0]?.unloadsInMs).toBeGreaterThan(14 * MINUTE_MS);
   vi.advanceTimersByTime(14 * MINUTE_MS);
   await inference.countPromptTokens('a', call);
   vi.advanceTimersByTime(15 * MINUTE_MS - 1);

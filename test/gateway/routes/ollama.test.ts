@@ -57,7 +57,11 @@ function fake(overrides: Partial<Services> = {}): Fake {
         return 0;
       },
       unload: async (id) => void asked.push({ what: 'unload', id }),
-      status: () => ({ resident: { id: 'm', pid: 1, contextTokens: 512, unloadsInMs: 60_000 }, inflight: new Map() }),
+      status: () => ({
+        residents: [{ id: 'm', pid: 1, contextTokens: 512, unloadsInMs: 60_000 }],
+        inflight: new Map(),
+        runnerDeaths: 0,
+      }),
     },
     catalog: {
       list: async () => [model],
@@ -166,6 +170,6 @@ test('a list does not wait for a model that takes long to look into', async () =
 
 test('nothing runs where nothing is loaded', async () => {
   const port = fake();
-  const idle = { ...port.services.inference, status: () => ({ resident: undefined, inflight: new Map() }) };
+  const idle = { ...port.services.inference, status: () => ({ residents: [], inflight: new Map(), runnerDeaths: 0 }) };
   expect((await send(ollamaPs, {}, fake({ inference: idle }))).body).toEqual({ models: [] });
 });
