@@ -9,6 +9,7 @@ import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
 import { z } from 'zod';
 import type { Database } from '../storage/database.ts';
 import { createFileCache } from './file-cache.ts';
+import { memoryFacts, memoryFactsSchema } from './memory-facts.ts';
 import type { InstalledModel } from './model-catalog.ts';
 import { modelFiles } from './model-files.ts';
 
@@ -29,6 +30,8 @@ const modelDetailsSchema = z.strictObject({
   chatTemplate: z.string().optional(),
   /** `general.license`, an SPDX expression as a rule. */
   license: z.string().optional(),
+  /** From which `estimateMemory` tells how much memory the model takes. */
+  memory: memoryFactsSchema,
   /** Every key whose value is a short text, a number or a truth value; the lists of tokens are not in here. */
   metadata: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
 });
@@ -48,7 +51,7 @@ export function createModelDetailsReader({ database }: { readonly database: Data
   let last: Promise<unknown> = Promise.resolve();
 
   async function readAndKeep(model: InstalledModel): Promise<ModelDetails | undefined> {
-    const details = await readFiles(modelFiles(model.path)).catch(() => undefined);
+    const details = await readFiles(model).catch(() => undefined);
     if (details !== undefined && database.open) cache.store(model, JSON.stringify(details));
     return details;
   }
@@ -73,13 +76,13 @@ function parseKept(text: string | undefined): ModelDetails | undefined {
 }
 
 /** @throws {Error} for what is no GGUF, or declares more than it can hold */
-async function readFiles(paths: readonly string[]): Promise<ModelDetails> {
-  const [first, ...others] = paths;
+async function readFiles(model: InstalledModel): Promise<ModelDetails> {
+  const [first, ...others] = modelFiles(model.path);
   if (first === undefined) throw new TypeError('a model has at least one file');
   const { metadata, parameterCount } = await readHeader(first);
   let count = parameterCount;
   for (const path of others) count += (await readHeader(path)).parameterCount;
-  return describe(metadata, count);
+  return describe(metadata, { parameterCount: count, weightBytes: model.sizeBytes });
 }
 
 async function readHeader(
@@ -92,7 +95,12 @@ async function readHeader(
   return { metadata: { ...metadata }, parameterCount };
 }
 
-function describe(raw: Readonly<Record<string, unknown>>, parameterCount: number): ModelDetails {
+interface Sizes {
+  readonly parameterCount: number;
+  readonly weightBytes: number;
+}
+
+function describe(raw: Readonly<Record<string, unknown>>, { parameterCount, weightBytes }: Sizes): ModelDetails {
   const text = (key: string): string | undefined => (typeof raw[key] === 'string' ? raw[key] : undefined);
   const metadata = scalars(raw);
   const architecture = text('general.architecture') ?? 'unknown';
@@ -109,6 +117,7 @@ function describe(raw: Readonly<Record<string, unknown>>, parameterCount: number
     isGenerative: metadata[`${architecture}.pooling_type`] === undefined,
     chatTemplate: text('tokenizer.chat_template'),
     license: text('general.license'),
+    memory: memoryFacts(raw, weightBytes),
     metadata,
   });
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { memoryFacts } from '../../../core/inference/memory-facts.ts';
 import { createModelCatalog, type InstalledModel } from '../../../core/inference/model-catalog.ts';
 import { createModelDetailsReader } from '../../../core/inference/model-details.ts';
 import { openDatabase, type Database } from '../../../core/storage/database.ts';
@@ -58,6 +59,7 @@ test('a file that says little', async () => {
     parameterSize: '0',
     quantization: 'unknown',
     isGenerative: true,
+    memory: memoryFacts({}, 101),
     metadata: { 'general.architecture': 'llama' },
   });
 });

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { memoryFacts } from '../../../core/inference/memory-facts.ts';
 import type { InstalledModel } from '../../../core/inference/model-catalog.ts';
 import type { ModelDetails } from '../../../core/inference/model-details.ts';
 import { encodeRunning, encodeShow, encodeTag } from '../../../gateway/wire/ollama-models.ts';
@@ -21,6 +22,7 @@ const details: ModelDetails = {
   isGenerative: true,
   chatTemplate: '{{ messages }}',
   license: 'apache-2.0',
+  memory: memoryFacts({}, 123),
   metadata: {
     'general.architecture': 'llama',
     'general.name': 'Tiny Llama',
