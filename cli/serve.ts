@@ -104,17 +104,22 @@ async function start(settings: Settings, { home, terminal }: CommandContext): Pr
     modelsDir: settings['models.folder'],
     builtInPath: fileURLToPath(new URL('models/foundation/foundation.gguf', packageRoot)),
   });
+  const database = openDatabase(home);
+  const modelDetails = createModelDetailsReader({ database });
   const inference = createLocalInference({
     catalog,
+    memoryFacts: async (model) => (await modelDetails.read(model))?.memory,
     runnerEntry: new URL('dist/core/inference/runner/main.js', packageRoot),
     threads: settings['inference.threads'] ?? undefined,
     contextTokens: settings['inference.contextTokens'],
     gpu: settings['inference.gpu'],
     sampling: samplingDefaults(settings),
     keepLoadedMs: keepLoadedMs(settings),
+    eviction: settings['inference.evictionPolicy'],
+    concurrentSessions: settings['inference.concurrentSessions'] ?? undefined,
+    continuousBatching: settings['inference.continuousBatching'],
     onRunnerDeath: (message) => terminal.say(message),
   });
-  const database = openDatabase(home);
   const modelDigests = createModelDigests({ database });
   const token = createRunToken();
   const listener: Listener = await createGateway({
@@ -122,7 +127,7 @@ async function start(settings: Settings, { home, terminal }: CommandContext): Pr
     services: {
       catalog,
       inference,
-      modelDetails: createModelDetailsReader({ database }),
+      modelDetails,
       modelDigests,
       responses: createResponseStore({ database, now: Date.now }),
       now: Date.now,

@@ -54,7 +54,7 @@ export interface Reply {
 
 /** What handlers may use. Built once, by whoever wires the program together. */
 export interface Services {
-  readonly inference: Pick<LocalInference, 'languageModel' | 'countPromptTokens' | 'unload' | 'status'>;
+  readonly inference: Pick<LocalInference, 'languageModel' | 'countPromptTokens' | 'load' | 'unload' | 'status'>;
   readonly catalog: ModelCatalog;
   readonly modelDetails: ModelDetailsReader;
   readonly modelDigests: Pick<ModelDigests, 'find'>;

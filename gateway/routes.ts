@@ -14,6 +14,7 @@ import {
 import type { AccessClass } from './policy.ts';
 import type { Method, Route } from './route.ts';
 import { adminShutdown, adminStatus } from './routes/admin.ts';
+import { adminModels, loadModel, unloadModel } from './routes/admin-models.ts';
 import { countMessageTokens, createMessage } from './routes/anthropic-messages.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
 import { completions } from './routes/completions.ts';
@@ -102,6 +103,9 @@ export const routes: readonly Route[] = [
   planned('admin', 'POST', '/admin/config/apply', CONFIG_BODY_BYTES),
   adminStatus,
   adminShutdown,
+  adminModels,
+  loadModel,
+  unloadModel,
 ];
 
 const ALIAS = /^\/(?:v1\/api|v1|api)(?=\/|$|\?)/;

@@ -57,10 +57,19 @@ const settingsSchema = z.strictObject({
     meaning: 'CPU threads that generate; null takes all cores but one',
   }),
   'inference.contextTokens': z.int().min(256).max(1_048_576).default(8192).register(definitions, {
-    meaning: 'the longest conversation, in tokens, that memory is kept for; a model may have less',
+    meaning: 'the longest conversation, in tokens, that memory is kept for; a model, or the memory, may have less',
   }),
   'inference.keepLoadedMinutes': z.literal([0, 5, 15, 30, 60]).nullable().default(15).register(definitions, {
     meaning: 'how long a model stays loaded after use: 0, 5, 15, 30 or 60; null keeps it until another is asked for',
+  }),
+  'inference.evictionPolicy': z.enum(['strict', 'flexible']).default('strict').register(definitions, {
+    meaning: 'strict: one model is loaded at a time; flexible: as many as fit in memory',
+  }),
+  'inference.concurrentSessions': z.int().nullable().default(null).register(definitions, {
+    meaning: 'conversations of one model that stay in memory, 1 to 32; null: up to 4, as memory allows',
+  }),
+  'inference.continuousBatching': z.boolean().default(false).register(definitions, {
+    meaning: 'generate for several requests of one model at once, not one after the other',
   }),
   'inference.gpu': z.enum(['auto', 'off']).default('auto').register(definitions, {
     meaning: 'use a supported graphics card where there is one',

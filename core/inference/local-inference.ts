@@ -1,7 +1,6 @@
 /**
- * Inference with local models: at most one of them is resident, in a runner process of its own, and answers one call
- * at a time; further calls wait in the order of their arrival. A call for another model waits for its turn and then
- * replaces the resident one.
+ * Inference with local models: which call runs when, on which of the resident models. Calls wait in a line in which
+ * callers take turns; one for a model that is not resident has it loaded, when those before it have had theirs.
  */
 import { availableParallelism } from 'node:os';
 import { ServiceError } from '../errors.ts';
@@ -15,9 +14,12 @@ import {
   type ModelCall,
   type ModelStreamPart,
 } from './model-port.ts';
-import { startRunner, type Runner } from './runner-process.ts';
+import { planLoad, type LoadPlan, type WantedLoad } from './load-plan.ts';
+import { Residency, type ResidentModel, type Use } from './residency.ts';
 import type { GenerateRequest, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
-import { createTurnstile } from './turnstile.ts';
+import { availableMemoryBytes } from './system-memory.ts';
+import type { MemoryFacts } from './memory-facts.ts';
+import { createWaitingLine } from './waiting-line.ts';
 
 export interface LocalInferenceOptions {
   readonly catalog: ModelCatalog;
@@ -25,23 +27,41 @@ export interface LocalInferenceOptions {
   readonly runnerEntry: URL;
   /** CPU threads that decode; `undefined` leaves one core to everything else. */
   readonly threads?: number | undefined;
+  /** The longest conversation, in tokens, where memory allows. */
   readonly contextTokens: number;
   readonly gpu: 'auto' | 'off';
   readonly sampling: SamplingDefaults;
   /** How long a model stays loaded after its last call; undefined keeps it until another takes its place. */
   readonly keepLoadedMs?: number | undefined;
+  /** `strict` keeps one model loaded, `flexible` as many as fit in memory. Default `strict`. */
+  readonly eviction?: 'strict' | 'flexible' | undefined;
+  /** Conversations of one model that keep their evaluated tokens, 1 to 32; undefined: as many as memory allows, up to 4. */
+  readonly concurrentSessions?: number | undefined;
+  /** Generates for that many calls of one model at once; else one after the other. */
+  readonly continuousBatching?: boolean | undefined;
+  /** What a model needs and what there is; tests pass their own. */
+  readonly memoryFacts: (model: InstalledModel) => Promise<MemoryFacts | undefined>;
+  readonly availableMemoryBytes?: () => Promise<number>;
   /** Told in one line when a runner dies that nobody stopped: calls in flight fail, and the log should say why. */
   readonly onRunnerDeath?: (message: string) => void;
 }
 
 export interface LocalInference {
-  /** @throws {ServiceError} `model_not_found` */
-  languageModel(id: string): Promise<LanguageModel>;
+  /**
+   * @param client whose turn its calls take; those of one caller do not hold up another's
+   * @throws {ServiceError} `model_not_found`
+   */
+  languageModel(id: string, client?: string): Promise<LanguageModel>;
   /**
    * How many tokens the model would read for this call. Loads the model if need be, and waits for its turn.
    * @throws {ServiceError} `model_not_found`, and what the model refuses
    */
-  countPromptTokens(id: string, call: ModelCall): Promise<number>;
+  countPromptTokens(id: string, call: ModelCall, client?: string): Promise<number>;
+  /**
+   * Loads a model before anybody needs it.
+   * @throws {ServiceError} `model_not_found`, `insufficient_resources`, `engine_failed`, `overloaded`
+   */
+  load(id: string): Promise<void>;
   /** Gives a model's memory back, once the calls before this one are done. A model that is not resident has none. */
   unload(id: string): Promise<void>;
   status(): InferenceStatus;
@@ -58,26 +78,24 @@ export interface InferenceStatus {
   readonly runnerDeaths: number;
 }
 
-export interface ResidentModel {
-  /** How long it stays if nobody calls now; undefined: until another is asked for. */
-  readonly unloadsInMs: number | undefined;
-  readonly id: string;
-  readonly pid: number;
-  readonly contextTokens: number;
-}
-
 /** Calls that are running or waiting, all together; the next one is refused rather than left to wait for minutes. */
 export const MAX_CALLS = 64;
 
 /** The built-in model was trained to be read greedily: drawing at random makes it err. */
 const BUILT_IN_SAMPLING: SamplingDefaults = { temperature: 0 };
 
+/** Calls that may wait for one model; a further one would wait longer than its client. */
+export const MAX_QUEUED = 32;
+
 export function createLocalInference(options: LocalInferenceOptions): LocalInference {
   const local = new Local(options);
+  const { catalog } = options;
   return {
-    languageModel: async (id) => local.languageModel(await options.catalog.resolve(id)),
-    countPromptTokens: async (id, call) => local.countPromptTokens(await options.catalog.resolve(id), call),
-    unload: async (id) => local.unload(await options.catalog.resolve(id)),
+    languageModel: async (id, client = '') => local.languageModel(await catalog.resolve(id), client),
+    countPromptTokens: async (id, call, client = '') =>
+      local.countPromptTokens(await catalog.resolve(id), call, client),
+    load: async (id) => local.load(await catalog.resolve(id)),
+    unload: async (id) => local.unload(await catalog.resolve(id)),
     status: () => local.status(),
     close: () => local.close(),
   };
@@ -88,145 +106,173 @@ interface CallCount {
   queued: number;
 }
 
+interface WaitingCall {
+  readonly model: InstalledModel;
+  /** False for a call that only asks something of the model. */
+  readonly generates: boolean;
+  start(use: Use): void;
+  fail(error: unknown): void;
+}
+
+interface Entry {
+  readonly client: string;
+  readonly generates: boolean;
+  readonly signal: AbortSignal;
+}
+
 class Local {
-  readonly #options: LocalInferenceOptions;
-  readonly #turnstile = createTurnstile();
+  readonly #line = createWaitingLine<WaitingCall>();
   readonly #inflight = new Map<string, CallCount>();
   readonly #closing = new AbortController();
-  #idle: NodeJS.Timeout | undefined;
-  /** When the last call ended, by `performance.now()`; undefined while one runs. */
-  #idleSinceMs: number | undefined;
-  #runnerDeaths = 0;
-  #resident: { readonly model: InstalledModel; readonly runner: Runner } | undefined;
+  readonly #residency: Residency;
 
   constructor(options: LocalInferenceOptions) {
-    this.#options = options;
+    this.#residency = new Residency({
+      eviction: options.eviction ?? 'strict',
+      keepLoadedMs: options.keepLoadedMs,
+      batching: options.continuousBatching ?? false,
+      runnerEntry: options.runnerEntry,
+      plan: (model, availableBytes) => planFor(model, options, availableBytes),
+      availableMemoryBytes: options.availableMemoryBytes ?? (() => availableMemoryBytes()),
+      loadRequest: (model, plan) => loadRequest(model, plan, options),
+      onRunnerDeath: (message) => options.onRunnerDeath?.(message),
+      onChange: () => this.#startWhatCan(),
+      onLoadFailed: (model, error) => this.#failAll(model, error),
+      closing: this.#closing.signal,
+    });
   }
 
-  languageModel(model: InstalledModel): LanguageModel {
+  languageModel(model: InstalledModel, client: string): LanguageModel {
     return {
       specificationVersion: 'v3',
       provider: PROVIDER,
       modelId: model.id,
       supportedUrls: {},
-      doStream: async (call) => ({ stream: await this.#stream(model, call) }),
-      doGenerate: async (call) => collect(await this.#stream(model, call)),
+      doStream: async (call) => ({ stream: await this.#stream(model, call, client) }),
+      doGenerate: async (call) => collect(await this.#stream(model, call, client)),
     };
   }
 
-  async countPromptTokens(model: InstalledModel, call: ModelCall): Promise<number> {
+  async countPromptTokens(model: InstalledModel, call: ModelCall, client: string): Promise<number> {
     const request = generateRequest(call);
-    const leave = await this.#enter(model.id, this.#signalOf(call));
-    try {
-      return await (await this.#runnerOf(model)).countPromptTokens(request);
-    } finally {
-      leave();
-    }
+    const use = await this.#enter(model, { client, generates: false, signal: this.#signalOf(call) });
+    return use.runner.countPromptTokens(request).finally(() => use.leave());
   }
 
-  async unload(model: InstalledModel): Promise<void> {
-    const leave = await this.#enter(model.id, this.#closing.signal);
-    try {
-      if (this.#resident?.model.path === model.path) await this.#resident.runner.stop();
-    } finally {
-      leave();
-    }
+  async load(model: InstalledModel): Promise<void> {
+    const use = await this.#enter(model, { client: '', generates: false, signal: this.#closing.signal });
+    use.leave();
+  }
+
+  unload(model: InstalledModel): Promise<void> {
+    return this.#residency.unload(model);
   }
 
   status(): InferenceStatus {
-    const resident = this.#resident;
     return {
-      residents:
-        resident?.runner.isAlive() === true
-          ? [{ ...describe(resident.model, resident.runner), unloadsInMs: this.#unloadsInMs() }]
-          : [],
+      residents: this.#residency.list(),
       inflight: new Map([...this.#inflight].filter(([, count]) => count.running + count.queued > 0)),
-      runnerDeaths: this.#runnerDeaths,
+      runnerDeaths: this.#residency.runnerDeaths,
     };
   }
 
   async close(): Promise<void> {
-    this.#stopIdling();
     this.#closing.abort(new ServiceError('shutting_down', 'The service is shutting down.'));
-    await this.#resident?.runner.stop();
+    await this.#residency.close();
   }
 
-  async #stream(model: InstalledModel, call: ModelCall): Promise<ReadableStream<ModelStreamPart>> {
+  async #stream(model: InstalledModel, call: ModelCall, client: string): Promise<ReadableStream<ModelStreamPart>> {
     const request = generateRequest(call);
     const signal = this.#signalOf(call);
-    const leave = await this.#enter(model.id, signal);
-    const runner = await this.#runnerOf(model).catch((error: unknown) => {
-      leave();
-      throw error;
-    });
-    return runner.stream(request, { signal, onSettled: leave });
+    const use = await this.#enter(model, { client, generates: true, signal });
+    return use.runner.stream(request, { signal, onSettled: () => use.leave() });
   }
 
   #signalOf({ abortSignal }: ModelCall): AbortSignal {
     return abortSignal === undefined ? this.#closing.signal : AbortSignal.any([this.#closing.signal, abortSignal]);
   }
 
-  /** Waits for this call's turn. @returns what to do when the call is over */
-  async #enter(modelId: string, signal: AbortSignal): Promise<() => void> {
-    if (total(this.#inflight) >= MAX_CALLS) {
-      throw new ServiceError(
-        'overloaded',
-        `${MAX_CALLS} requests are running or waiting already. Try again in a moment.`,
-      );
-    }
-    this.#stopIdling();
-    const count = this.#inflight.get(modelId) ?? { running: 0, queued: 0 };
-    this.#inflight.set(modelId, count);
+  /** Waits for this call's turn, and for its model to be loaded. */
+  async #enter(model: InstalledModel, { client, generates, signal }: Entry): Promise<Use> {
+    signal.throwIfAborted();
+    const count = this.#inflight.get(model.id) ?? { running: 0, queued: 0 };
+    refuseOverload(total(this.#inflight), count.queued);
+    this.#inflight.set(model.id, count);
     count.queued += 1;
-    const release = await this.#turnstile.enter(signal).finally(() => (count.queued -= 1));
+    const use = await this.#turn(client, { model, generates }, signal).finally(() => (count.queued -= 1));
     count.running += 1;
-    return () => {
-      count.running -= 1;
-      release();
-      this.#startIdling();
+    return {
+      runner: use.runner,
+      leave: () => {
+        count.running -= 1;
+        use.leave();
+      },
     };
   }
 
-  /** Nobody may call for a long time now; what a model takes is gigabytes. */
-  #startIdling(): void {
-    const { keepLoadedMs } = this.#options;
-    this.#stopIdling();
-    if (keepLoadedMs === undefined || this.#closing.signal.aborted || total(this.#inflight) > 0) return;
-    const model = this.#resident?.runner.isAlive() === true ? this.#resident.model : undefined;
-    if (model === undefined) return;
-    this.#idleSinceMs = performance.now();
-    // Refused only by a service that is closing, which unloads everything.
-    this.#idle = setTimeout(() => void this.unload(model).catch(() => undefined), keepLoadedMs).unref();
-  }
-
-  #stopIdling(): void {
-    clearTimeout(this.#idle);
-    this.#idleSinceMs = undefined;
-  }
-
-  #unloadsInMs(): number | undefined {
-    const { keepLoadedMs } = this.#options;
-    if (keepLoadedMs === undefined || this.#idleSinceMs === undefined) return keepLoadedMs;
-    return Math.max(0, this.#idleSinceMs + keepLoadedMs - performance.now());
-  }
-
-  /** The model's runner, started if need be, in place of another model's. Only whoever has the turn may ask. */
-  async #runnerOf(model: InstalledModel): Promise<Runner> {
-    if (this.#resident?.model.path === model.path && this.#resident.runner.isAlive()) return this.#resident.runner;
-    await this.#resident?.runner.stop();
-    this.#resident = undefined;
-    const runner = await startRunner({
-      entry: this.#options.runnerEntry,
-      load: loadRequest(model, this.#options),
-      signal: this.#closing.signal,
-      onDeath: (how) => {
-        this.#runnerDeaths += 1;
-        this.#options.onRunnerDeath?.(`The runner of model ${model.id} stopped unexpectedly (${how}).`);
-      },
+  #turn(client: string, wanted: Pick<WaitingCall, 'model' | 'generates'>, signal: AbortSignal): Promise<Use> {
+    return new Promise((resolve, reject) => {
+      const settle = (): void => signal.removeEventListener('abort', giveUp);
+      const call: WaitingCall = {
+        ...wanted,
+        start: (use) => {
+          settle();
+          resolve(use);
+        },
+        fail: (error) => {
+          settle();
+          reject(error);
+        },
+      };
+      const giveUp = (): void => this.#giveUp(call, signal.reason);
+      signal.addEventListener('abort', giveUp, { once: true });
+      this.#line.add(client, call);
+      this.#startWhatCan();
     });
-    this.#resident = { model, runner };
-    return runner;
   }
+
+  /** Lets in whoever can start now, in turn; a call whose model is absent has it loaded, after those before it. */
+  #startWhatCan(): void {
+    const ahead: WaitingCall[] = [];
+    for (const call of this.#line.inTurn()) {
+      const admission = this.#residency.admit(call);
+      if (admission === 'absent') this.#residency.load(call.model, new Set(ahead));
+      if (admission === 'absent' || admission === 'busy') ahead.push(call);
+      else {
+        this.#line.remove(call);
+        call.start(admission);
+      }
+    }
+  }
+
+  #giveUp(call: WaitingCall, reason: unknown): void {
+    this.#line.remove(call);
+    call.fail(reason);
+    const others = this.#line.inTurn();
+    if (others.every(({ model }) => model.path !== call.model.path)) this.#residency.abandon(call.model);
+    this.#startWhatCan();
+  }
+
+  #failAll(model: InstalledModel, error: unknown): void {
+    for (const call of this.#line.inTurn().filter((one) => one.model.path === model.path)) {
+      this.#line.remove(call);
+      call.fail(error);
+    }
+  }
+}
+
+function refuseOverload(calls: number, queued: number): void {
+  if (calls >= MAX_CALLS) {
+    throw new ServiceError(
+      'overloaded',
+      `${MAX_CALLS} requests are running or waiting already. Try again in a moment.`,
+    );
+  }
+  if (queued < MAX_QUEUED) return;
+  throw new ServiceError(
+    'overloaded',
+    `${MAX_QUEUED} requests are waiting for this model already. Try again in a moment.`,
+  );
 }
 
 /** @throws {ServiceError} `unsupported` for what can't be said to this engine at all */
@@ -242,15 +288,35 @@ function total(inflight: ReadonlyMap<string, CallCount>): number {
   return [...inflight.values()].reduce((sum, { running, queued }) => sum + running + queued, 0);
 }
 
-function describe(model: InstalledModel, runner: Runner): Omit<ResidentModel, 'unloadsInMs'> {
-  return { id: model.id, pid: runner.pid, contextTokens: runner.model.contextTokens };
+/** Conversations that keep their evaluated tokens, where nobody says otherwise and memory allows. */
+const AUTOMATIC_SESSIONS = 4;
+const MAX_SESSIONS = 32;
+
+function wantedLoad({ contextTokens, concurrentSessions }: LocalInferenceOptions): WantedLoad {
+  if (concurrentSessions === undefined) return { contextTokens, sequences: AUTOMATIC_SESSIONS, isAutomatic: true };
+  const sequences = Math.min(MAX_SESSIONS, Math.max(1, concurrentSessions));
+  return { contextTokens, sequences, isAutomatic: false };
 }
 
-function loadRequest(model: InstalledModel, options: LocalInferenceOptions): LoadRequest {
+/** A file that says nothing of itself is left to the runner, which refuses it in words of its own. */
+async function planFor(
+  model: InstalledModel,
+  options: LocalInferenceOptions,
+  availableBytes: number,
+): Promise<LoadPlan | undefined> {
+  const wanted = wantedLoad(options);
+  const facts = await options.memoryFacts(model);
+  return facts === undefined
+    ? { ...wanted, memoryBytes: model.sizeBytes, isReduced: false }
+    : planLoad(facts, wanted, availableBytes);
+}
+
+function loadRequest(model: InstalledModel, plan: LoadPlan, options: LocalInferenceOptions): LoadRequest {
   return {
     path: model.path,
     threads: options.threads ?? Math.max(1, availableParallelism() - 1),
-    contextTokens: options.contextTokens,
+    contextTokens: plan.contextTokens,
+    sequences: plan.sequences,
     gpu: options.gpu,
     settings: options.sampling,
     bundle: model.isBuiltIn ? BUILT_IN_SAMPLING : {},

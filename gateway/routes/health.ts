@@ -1,6 +1,7 @@
 /** `GET /` and `GET /health`. Everything in here is at hand when asked for, so that neither can ever hang. */
 import { readdir } from 'node:fs/promises';
 import { MAX_CALLS } from '../../core/inference/local-inference.ts';
+import { availableMemoryBytes } from '../../core/inference/system-memory.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import type { Route, Services } from '../route.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
@@ -42,7 +43,13 @@ async function snapshot({ inference, control }: Services): Promise<object> {
     loaded: residents.map(({ id }) => id),
     current_model: residents[0]?.id ?? '',
     inflight: Object.fromEntries(inflight),
-    resident_models: residents.map(({ id, contextTokens }) => ({ id, context_tokens: contextTokens })),
+    resident_models: residents.map(({ id, contextTokens, sequences, memoryBytes }) => ({
+      id,
+      context_tokens: contextTokens,
+      sequences,
+      memory_bytes: memoryBytes,
+    })),
+    available_memory_bytes: await availableMemoryBytes(),
     memory_enabled: false,
     memory_database_open: false,
     chat_active: inflight.size > 0,

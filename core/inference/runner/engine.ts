@@ -1,6 +1,7 @@
 /**
- * node-llama-cpp behind the model port: loads one GGUF file, then generates for one call at a time (the parent keeps
- * the queue). Everything that is peculiar to the engine ends in this file and its neighbours.
+ * node-llama-cpp behind the model port: loads one GGUF file, then generates for as many calls at once as it has
+ * sequences (the parent keeps the queue). Everything that is peculiar to the engine ends in this file and its
+ * neighbours.
  */
 import { randomInt } from 'node:crypto';
 import {
@@ -14,10 +15,12 @@ import {
   type ChatWrapper,
   type LLamaChatGenerateResponseOptions,
   type Llama,
+  type LlamaContext,
   type LlamaGrammar,
   type LlamaChatResponse,
   type LlamaContextSequence,
   type LlamaModel,
+  type Token,
 } from 'node-llama-cpp';
 import type { LanguageModelV3FunctionTool, LanguageModelV3Usage } from '@ai-sdk/provider';
 import { ServiceError } from '../../errors.ts';
@@ -26,7 +29,9 @@ import { chatTemplate, grammarFunctions } from './chat-template.ts';
 import { checkGgufHeader, damagedModel } from './gguf-header.ts';
 import { anyObject, grammarSchema } from './grammar-schema.ts';
 import type { GenerateRequest, LoadedModel, LoadRequest } from './protocol.ts';
+import { prefill } from './prefill.ts';
 import { ResponseParts } from './response-parts.ts';
+import { createSequencePool, type SequencePool } from './sequence-pool.ts';
 import { bundleSampling, resolveSampling } from './sampling.ts';
 
 export interface GenerateOptions {
@@ -62,12 +67,13 @@ export async function loadEngine(request: LoadRequest, onProgress: () => void): 
   });
   const model = await llama.loadModel({ modelPath: request.path, onLoadProgress: onProgress }).catch(refuseLoad);
   const contextSize = Math.min(request.contextTokens, model.trainContextSize);
-  const context = await model.createContext({ sequences: 1, contextSize, threads: request.threads }).catch(refuseLoad);
-  const loaded = new LoadedEngine(llama, model, context.getSequence(), request);
+  const { sequences, threads } = request;
+  const context = await model.createContext({ sequences, contextSize, threads }).catch(refuseLoad);
+  const loaded = new LoadedEngine(llama, model, context, request);
   return {
     model: loaded.describe(),
     generate: (call, options) => loaded.generate(call, options),
-    countPromptTokens: async (call) => (await loaded.prepare(call)).promptTokens,
+    countPromptTokens: async (call) => (await loaded.prepare(call)).prompt.length,
   };
 }
 
@@ -80,24 +86,35 @@ type RunOptions = ReturnType<typeof samplingOptions> & {
 };
 
 interface Prepared {
-  readonly promptTokens: number;
+  readonly prompt: readonly Token[];
   /** Generates, and tells why it stopped. */
-  run(options: RunOptions, parts: ResponseParts): Promise<LlamaChatResponse['metadata']>;
+  run(
+    sequence: LlamaContextSequence,
+    options: RunOptions,
+    parts: ResponseParts,
+  ): Promise<LlamaChatResponse['metadata']>;
+}
+
+interface AnswerOptions extends GenerateOptions {
+  readonly prepared: Prepared;
+  readonly sequence: LlamaContextSequence;
 }
 
 class LoadedEngine {
   readonly #llama: Llama;
   readonly #model: LlamaModel;
-  readonly #sequence: LlamaContextSequence;
+  readonly #context: LlamaContext;
+  readonly #pool: SequencePool;
   readonly #load: LoadRequest;
   readonly #family: ChatWrapper;
   /** The same family told to answer without thinking, for those that can be told. */
   readonly #thoughtless: ChatWrapper;
 
-  constructor(llama: Llama, model: LlamaModel, sequence: LlamaContextSequence, load: LoadRequest) {
+  constructor(llama: Llama, model: LlamaModel, context: LlamaContext, load: LoadRequest) {
     this.#llama = llama;
     this.#model = model;
-    this.#sequence = sequence;
+    this.#context = context;
+    this.#pool = createSequencePool(Array.from({ length: context.totalSequences }, () => context.getSequence()));
     this.#load = load;
     this.#family = resolveChatWrapper(model);
     this.#thoughtless = resolveChatWrapper(model, { customWrapperSettings: { qwen: { thoughts: 'discourage' } } });
@@ -105,21 +122,31 @@ class LoadedEngine {
 
   describe(): LoadedModel {
     return {
-      contextTokens: this.#sequence.contextSize,
+      contextTokens: this.#context.contextSize,
+      sequences: this.#context.totalSequences,
       trainedContextTokens: this.#model.trainContextSize,
     };
   }
 
-  async generate(request: GenerateRequest, { signal, emit }: GenerateOptions): Promise<void> {
+  async generate(request: GenerateRequest, options: GenerateOptions): Promise<void> {
     const prepared = await this.prepare(request);
-    const { promptTokens } = prepared;
-    const room = this.#sequence.contextSize - promptTokens - 1;
-    if (room < 1) throw promptTooLong(promptTokens, this.#sequence.contextSize);
+    const { contextSize } = this.#context;
+    if (contextSize - prepared.prompt.length < 2) throw promptTooLong(prepared.prompt.length, contextSize);
+    const sequence = this.#pool.acquire(prepared.prompt);
+    try {
+      await this.#answer(request, { ...options, prepared, sequence });
+    } finally {
+      this.#pool.release(sequence);
+    }
+  }
 
+  async #answer(request: GenerateRequest, { prepared, sequence, signal, emit }: AnswerOptions): Promise<void> {
+    const promptTokens = prepared.prompt.length;
+    const room = sequence.contextSize - promptTokens - 1;
     emit({ type: 'stream-start', warnings: [] });
     emit(promptCountPart(promptTokens));
     const parts = new ResponseParts(emit);
-    const before = this.#sequence.tokenMeter.getState();
+    const before = sequence.tokenMeter.getState();
     const options = {
       ...samplingOptions(request, this.#load, this.#model),
       maxTokens: Math.min(this.#wantedTokens(request) ?? room, room),
@@ -127,13 +154,15 @@ class LoadedEngine {
       signal,
       stopOnAbortSignal: true,
     };
-    const metadata = await prepared.run(options, parts).catch((error: unknown) => {
-      // An abort before the first token is reported as an error.
-      if (signal.aborted) return undefined;
-      throw error;
-    });
+    const metadata = await prefill(sequence, prepared.prompt, signal)
+      .then(() => prepared.run(sequence, options, parts))
+      .catch((error: unknown) => {
+        // An abort before the first token is reported as an error.
+        if (signal.aborted) return undefined;
+        throw error;
+      });
     parts.end();
-    const spent = this.#sequence.tokenMeter.diff(before);
+    const spent = sequence.tokenMeter.diff(before);
     emit(finishPart(metadata, usage({ promptTokens, spent, reasoningTokens: parts.reasoningTokens })));
   }
 
@@ -152,9 +181,9 @@ class LoadedEngine {
     // Text that a client laid out by a template of its own holds that template's special tokens.
     const tokens = this.#model.tokenize(text, true);
     return {
-      promptTokens: tokens.length,
-      run: async (options, parts) => {
-        const completion = new LlamaCompletion({ contextSequence: this.#sequence });
+      prompt: tokens,
+      run: async (sequence, options, parts) => {
+        const completion = new LlamaCompletion({ contextSequence: sequence });
         const { metadata } = await completion
           .generateCompletionWithMeta(tokens, {
             ...options,
@@ -176,9 +205,9 @@ class LoadedEngine {
     });
     const grammar = await this.#responseGrammar(request);
     return {
-      promptTokens: this.#countPrompt(template, history, tools),
-      run: async (options, parts) => {
-        const chat = new LlamaChat({ contextSequence: this.#sequence, chatWrapper: template });
+      prompt: this.#tokenize(template, history, tools),
+      run: async (sequence, options, parts) => {
+        const chat = new LlamaChat({ contextSequence: sequence, chatWrapper: template });
         const { metadata } = await chat
           .generateResponse(history, {
             ...options,
@@ -194,16 +223,16 @@ class LoadedEngine {
     };
   }
 
-  #countPrompt(
+  #tokenize(
     template: ChatWrapper,
     history: readonly ChatHistoryItem[],
     tools: readonly LanguageModelV3FunctionTool[],
-  ): number {
+  ): readonly Token[] {
     const { contextText } = template.generateContextState({
       chatHistory: history.at(-1)?.type === 'model' ? history : [...history, { type: 'model', response: [] }],
       ...(tools.length === 0 ? {} : { availableFunctions: grammarFunctions(tools) }),
     });
-    return contextText.tokenize(this.#model.tokenizer).length;
+    return contextText.tokenize(this.#model.tokenizer);
   }
 
   async #responseGrammar({ responseFormat: format }: GenerateRequest): Promise<LlamaGrammar | undefined> {

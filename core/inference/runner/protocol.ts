@@ -21,8 +21,10 @@ export interface LoadRequest {
   readonly path: string;
   /** CPU threads that decode. */
   readonly threads: number;
-  /** The most tokens of context to allocate; the model's own training length caps it further. */
+  /** The most tokens of context that each sequence gets; the model's own training length caps it further. */
   readonly contextTokens: number;
+  /** How many conversations keep their evaluated tokens, and how many may be generated for at once. */
+  readonly sequences: number;
   /** `auto` uses a supported graphics card where there is one. */
   readonly gpu: 'auto' | 'off';
   /** The owner's sampling settings. */
@@ -50,6 +52,7 @@ export interface GenerateRequest extends Omit<ModelCall, 'prompt' | 'abortSignal
 export interface LoadedModel {
   /** Tokens of context that one conversation may fill. */
   readonly contextTokens: number;
+  readonly sequences: number;
   /** Tokens of context that the model was trained for. */
   readonly trainedContextTokens: number;
 }

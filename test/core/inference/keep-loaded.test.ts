@@ -13,7 +13,15 @@ const call = { prompt: [] };
 let inference: LocalInference;
 function start(keepLoadedMs: number | undefined): void {
   const runnerEntry = new URL('../../support/stuck-runner.mjs', import.meta.url);
-  inference = createLocalInference({ catalog, runnerEntry, contextTokens: 10, gpu: 'off', sampling: {}, keepLoadedMs });
+  inference = createLocalInference({
+    catalog,
+    runnerEntry,
+    contextTokens: 10,
+    gpu: 'off',
+    sampling: {},
+    keepLoadedMs,
+    memoryFacts: async () => undefined,
+  });
 }
 const residentId = () => inference.status().residents[0]?.id;
 async function untilUnloaded(): Promise<void> {

@@ -3,7 +3,15 @@ import { expect, test } from 'vitest';
 import { startRunner, type Runner } from '../../../core/inference/runner-process.ts';
 import type { LoadRequest } from '../../../core/inference/runner/protocol.ts';
 
-const load: LoadRequest = { path: 'x', threads: 1, contextTokens: 10, gpu: 'off', settings: {}, bundle: {} };
+const load: LoadRequest = {
+  path: 'x',
+  threads: 1,
+  sequences: 1,
+  contextTokens: 10,
+  gpu: 'off',
+  settings: {},
+  bundle: {},
+};
 const call = { input: { rawText: '' } };
 
 async function start(entry: string, abortPatienceMs = 1): Promise<{ runner: Runner; deaths: string[] }> {
