@@ -286,9 +286,6 @@ function until(promise: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const leave = (): void => reject(signal.reason);
     signal.addEventListener('abort', leave, { once: true });
-    void promise.then(() => {
-      signal.removeEventListener('abort', leave);
-      resolve();
-    });
+    void promise.then(resolve).finally(() => signal.removeEventListener('abort', leave));
   });
 }
