@@ -194,7 +194,9 @@ async function answer({ request, reply, route, services, found, noteIgnored }: A
     throw new RequestError('not_implemented', 'This version of Postern does not have this endpoint yet.');
   }
   const gone = new AbortController();
-  reply.raw.once('close', () => gone.abort(new DOMException('The client went away.', 'AbortError')));
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) gone.abort(new DOMException('The client went away.', 'AbortError'));
+  });
   const { pathname: _, searchParams: query } = new URL(request.url, 'http://localhost');
   const result = await route.handle(
     {

@@ -3,17 +3,11 @@
  * callers take turns; one for a model that is not resident has it loaded, when those before it have had theirs.
  */
 import { availableParallelism } from 'node:os';
+import type { LanguageModelV3GenerateResult } from '@ai-sdk/provider';
 import { ServiceError } from '../errors.ts';
 import { chatHistory, rawText } from './chat-history.ts';
 import type { InstalledModel, ModelCatalog } from './model-catalog.ts';
-import {
-  collect,
-  modelOptionsOf,
-  PROVIDER,
-  type LanguageModel,
-  type ModelCall,
-  type ModelStreamPart,
-} from './model-port.ts';
+import { modelOptionsOf, PROVIDER, type LanguageModel, type ModelCall, type ModelStreamPart } from './model-port.ts';
 import { planLoad, type LoadPlan, type WantedLoad } from './load-plan.ts';
 import { Residency, type ResidentModel, type Use } from './residency.ts';
 import type { GenerateRequest, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
@@ -149,7 +143,7 @@ class Local {
       modelId: model.id,
       supportedUrls: {},
       doStream: async (call) => ({ stream: await this.#stream(model, call, client) }),
-      doGenerate: async (call) => collect(await this.#stream(model, call, client)),
+      doGenerate: (call) => this.#generate(model, call, client),
     };
   }
 
@@ -186,6 +180,13 @@ class Local {
     const signal = this.#signalOf(call);
     const use = await this.#enter(model, { client, generates: true, signal });
     return use.runner.stream(request, { signal, onSettled: () => use.leave() });
+  }
+
+  async #generate(model: InstalledModel, call: ModelCall, client: string): Promise<LanguageModelV3GenerateResult> {
+    const request = generateRequest(call);
+    const signal = this.#signalOf(call);
+    const use = await this.#enter(model, { client, generates: true, signal });
+    return use.runner.generate(request, { signal, onSettled: () => use.leave() });
   }
 
   #signalOf({ abortSignal }: ModelCall): AbortSignal {

@@ -66,43 +66,46 @@ export function promptCountOf(part: ModelStreamPart): number | undefined {
 
 /** Reads a stream to its end into the answer it makes up. @throws what the stream ends with instead of `finish` */
 export async function collect(stream: ReadableStream<ModelStreamPart>): Promise<LanguageModelV3GenerateResult> {
+  const add = createCollector();
+  for await (const part of stream) {
+    if (part.type === 'error') throw part.error;
+    const answer = add(part);
+    if (answer !== undefined) return answer;
+  }
+  throw new ServiceError('engine_failed', 'The model stopped before its answer was complete.');
+}
+
+/** Takes the parts of one answer, and with the last of them, `finish`, gives the whole of it. */
+export function createCollector(): (part: ModelStreamPart) => LanguageModelV3GenerateResult | undefined {
   const content: LanguageModelV3Content[] = [];
   // Blocks of other providers may overlap.
   const growing = new Map<string, { type: 'text' | 'reasoning'; text: string }>();
-  for await (const part of stream) {
+  return (part) => {
     switch (part.type) {
       case 'text-start':
       case 'reasoning-start': {
         const block = { type: part.type === 'text-start' ? ('text' as const) : ('reasoning' as const), text: '' };
         growing.set(part.id, block);
         content.push(block);
-        break;
+        return undefined;
       }
       case 'text-delta':
       case 'reasoning-delta': {
         const block = growing.get(part.id);
         if (block !== undefined) block.text += part.delta;
-        break;
+        return undefined;
       }
       case 'tool-call':
         content.push(part);
-        break;
-      case 'error':
-        throw part.error;
+        return undefined;
       case 'finish': {
         const { finishReason, usage, providerMetadata } = part;
-        return {
-          content,
-          finishReason,
-          usage,
-          warnings: [],
-          ...(providerMetadata === undefined ? {} : { providerMetadata }),
-        };
+        const more = providerMetadata === undefined ? {} : { providerMetadata };
+        return { content, finishReason, usage, warnings: [], ...more };
       }
       default:
         // Starts, ends and fragments of what arrives whole in another part.
-        break;
+        return undefined;
     }
-  }
-  throw new ServiceError('engine_failed', 'The model stopped before its answer was complete.');
+  };
 }

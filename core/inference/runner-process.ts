@@ -4,9 +4,10 @@
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import type { LanguageModelV3GenerateResult } from '@ai-sdk/provider';
 import { deferred } from '../deferred.ts';
 import { ServiceError } from '../errors.ts';
-import type { ModelStreamPart } from './model-port.ts';
+import { createCollector, type ModelStreamPart } from './model-port.ts';
 import type { Failure, FromRunner, GenerateRequest, LoadedModel, LoadRequest, ToRunner } from './runner/protocol.ts';
 
 export interface Runner {
@@ -19,14 +20,16 @@ export interface Runner {
    * @param onSettled called once, when the runner is free again, however the call ended
    * @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies
    */
-  stream(request: GenerateRequest, options: StreamOptions): Promise<ReadableStream<ModelStreamPart>>;
+  stream(request: GenerateRequest, options: CallOptions): Promise<ReadableStream<ModelStreamPart>>;
+  /** The same as one answer, for whoever wants no part of it before the last: it costs a third of a stream. */
+  generate(request: GenerateRequest, options: CallOptions): Promise<LanguageModelV3GenerateResult>;
   /** @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies */
   countPromptTokens(request: GenerateRequest): Promise<number>;
   /** Kills the process; resolves when its memory is back with the system. */
   stop(): Promise<void>;
 }
 
-interface StreamOptions {
+interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onSettled: () => void;
 }
@@ -80,6 +83,11 @@ function runnerEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('SVC_')));
 }
 
+interface Handlers extends CallOptions {
+  readonly onPart: (part: ModelStreamPart) => void;
+  readonly onFailure: (error: unknown) => void;
+}
+
 interface Call {
   onPart?(part: ModelStreamPart): void;
   onCounted?(promptTokens: number): void;
@@ -114,6 +122,7 @@ class RunnerProcess {
       pid: this.#child.pid ?? 0,
       isAlive: () => this.#exit === undefined,
       stream: (call, options) => this.#stream(call, options),
+      generate: (call, options) => this.#generate(call, options),
       countPromptTokens: (call) => this.#count(call),
       stop: () => this.stop(),
     };
@@ -127,11 +136,40 @@ class RunnerProcess {
     await exited;
   }
 
-  #stream(request: GenerateRequest, { signal, onSettled }: StreamOptions): Promise<ReadableStream<ModelStreamPart>> {
+  #stream(request: GenerateRequest, options: CallOptions): Promise<ReadableStream<ModelStreamPart>> {
     const started = deferred<ReadableStream<ModelStreamPart>>();
+    const output = openStream(() => giveUp());
+    const giveUp = this.#begin(request, {
+      ...options,
+      onPart: (part) => {
+        started.resolve(output.stream);
+        output.write(part);
+      },
+      onFailure: (error) => {
+        started.reject(error);
+        output.fail(error);
+      },
+    });
+    return started.promise;
+  }
+
+  #generate(request: GenerateRequest, options: CallOptions): Promise<LanguageModelV3GenerateResult> {
+    const add = createCollector();
+    return new Promise((resolve, reject) => {
+      const onPart = (part: ModelStreamPart): void => {
+        const answer = add(part);
+        if (answer !== undefined) resolve(answer);
+      };
+      this.#begin(request, { ...options, onPart, onFailure: reject });
+    });
+  }
+
+  /** @returns what to call when nobody wants the answer any more */
+  #begin(request: GenerateRequest, { signal, onSettled, onPart, onFailure }: Handlers): () => void {
     if (this.#exit !== undefined) {
       onSettled();
-      return Promise.reject(this.#exit);
+      onFailure(this.#exit);
+      return () => undefined;
     }
     this.#lastId += 1;
     const id = this.#lastId;
@@ -140,35 +178,30 @@ class RunnerProcess {
       this.#send({ type: 'abort', id });
       impatience ??= setTimeout(() => void this.stop(), this.#abortPatienceMs);
     };
-    const output = openStream(giveUp);
-
+    const abort = (): void => {
+      giveUp();
+      onFailure(signal?.reason);
+    };
     const settle = (): void => {
       clearTimeout(impatience);
       this.#calls.delete(id);
       signal?.removeEventListener('abort', abort);
       onSettled();
     };
-    const abort = (): void => {
-      giveUp();
-      started.reject(signal?.reason);
-      output.fail(signal?.reason);
-    };
     this.#calls.set(id, {
       onPart: (part) => {
-        started.resolve(output.stream);
-        output.write(part);
+        onPart(part);
         if (part.type === 'finish') settle();
       },
       onFailure: (error) => {
         settle();
-        started.reject(error);
-        output.fail(error);
+        onFailure(error);
       },
     });
     signal?.addEventListener('abort', abort, { once: true });
     this.#send({ type: 'generate', id, request });
     if (signal?.aborted === true) abort();
-    return started.promise;
+    return giveUp;
   }
 
   #count(request: GenerateRequest): Promise<number> {
@@ -194,8 +227,9 @@ class RunnerProcess {
         // It said why, and goes.
         this.#isStopping = true;
         return this.#loaded.reject(errorOf(message.failure));
-      case 'part':
-        return this.#calls.get(message.id)?.onPart?.(message.part);
+      case 'parts':
+        for (const part of message.parts) this.#calls.get(message.id)?.onPart?.(part);
+        return;
       case 'counted':
         return this.#calls.get(message.id)?.onCounted?.(message.promptTokens);
       case 'failed':

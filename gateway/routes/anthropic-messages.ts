@@ -1,5 +1,4 @@
 /** `POST /v1/messages` and `POST /v1/messages/count_tokens`. Tools that the model calls are run by the client. */
-import { randomBytes } from 'node:crypto';
 import { PUBLIC_BODY_BYTES } from '../bounds.ts';
 import { parseJsonBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
@@ -14,6 +13,7 @@ import { encodeMessage, type MessageEnvelope } from '../wire/anthropic-response.
 import { encodeMessageStream } from '../wire/anthropic-stream.ts';
 import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
 import { ignoredHeaders } from '../wire/ignored.ts';
+import { objectId } from '../wire/object-id.ts';
 
 export const createMessage: Route = {
   method: 'POST',
@@ -29,7 +29,7 @@ export const createMessage: Route = {
     const model = await inference.languageModel(request.model);
     const call = { ...request.call, abortSignal: signal };
     const envelope: MessageEnvelope = {
-      id: `msg_${randomBytes(12).toString('hex')}`,
+      id: objectId('msg_'),
       model: model.modelId,
       showThinking: request.showThinking,
     };

@@ -1,9 +1,9 @@
 /** `POST /v1/chat/completions`. Tools that the model calls are run by the client, never here. */
-import { randomBytes } from 'node:crypto';
 import { PUBLIC_BODY_BYTES } from '../bounds.ts';
 import { parseJsonBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
 import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
+import { objectId } from '../wire/object-id.ts';
 import { parseChatRequest, chatRequestSchema } from '../wire/openai-chat-request.ts';
 import { encodeChatResponse, encodeChatStream, prefixHash, type ChatEnvelope } from '../wire/openai-chat-response.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
@@ -22,7 +22,7 @@ export const chatCompletions: Route = {
     const model = await inference.languageModel(request.model);
     const call = { ...request.call, abortSignal: signal };
     const envelope: ChatEnvelope = {
-      id: `chatcmpl-${randomBytes(12).toString('hex')}`,
+      id: objectId('chatcmpl-'),
       created: Math.floor(now() / 1000),
       model: model.modelId,
       prefixHash: prefixHash(call),

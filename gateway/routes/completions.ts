@@ -1,9 +1,9 @@
 /** `POST /v1/completions`: goes on with a text, with no chat template around it. */
-import { randomBytes } from 'node:crypto';
 import { PUBLIC_BODY_BYTES } from '../bounds.ts';
 import { parseJsonBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
 import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
+import { objectId } from '../wire/object-id.ts';
 import { parseCompletionRequest, completionRequestSchema } from '../wire/openai-completions-request.ts';
 import {
   encodeCompletionResponse,
@@ -26,7 +26,7 @@ export const completions: Route = {
     const model = await inference.languageModel(request.model);
     const call = { ...request.call, abortSignal: signal };
     const envelope: CompletionEnvelope = {
-      id: `cmpl-${randomBytes(12).toString('hex')}`,
+      id: objectId('cmpl-'),
       created: Math.floor(now() / 1000),
       model: model.modelId,
       echo: request.echo,

@@ -2,7 +2,6 @@
  * `/v1/responses`: Open Responses. Tools that the model calls are run by the client, never here. Responses that a
  * client did not ask to be forgotten can be fetched, deleted and gone on from for a day, by the same caller alone.
  */
-import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { ResponseStore, StoredResponse } from '../../core/responses/response-store.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
@@ -12,6 +11,7 @@ import { parseBody, parseJsonBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
 import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
 import { ignoredHeaders } from '../wire/ignored.ts';
+import { objectId } from '../wire/object-id.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 import { parseKeptItems } from '../wire/responses-input.ts';
 import { responseIdOfItem, type Item } from '../wire/responses-items.ts';
@@ -35,7 +35,7 @@ export const createResponse: Route = {
   encodeError,
   async handle({ body, caller, signal }, { inference, responses, now }) {
     const owner = ownerOf(caller);
-    const key = randomBytes(12).toString('hex');
+    const key = objectId('');
     const sent = parseResponsesBody(parseJsonBody(body));
     const previousId = sent.previous_response_id ?? undefined;
     const request = parseResponsesRequest(sent, { key, ...earlier({ responses, owner, previousId }) });

@@ -7,6 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { ServiceError } from '../../errors.ts';
 import { loadEngine, type Engine } from './engine.ts';
 import { damagedModel } from './gguf-header.ts';
+import type { ModelStreamPart } from '../model-port.ts';
 import type { Failure, FromRunner, GenerateRequest, LoadRequest, ToRunner } from './protocol.ts';
 
 let engine: Engine | undefined;
@@ -45,12 +46,25 @@ async function generate(id: number, request: GenerateRequest): Promise<void> {
   running.set(id, abort);
   try {
     if (engine === undefined) throw new TypeError('generate came before load');
-    await engine.generate(request, { signal: abort.signal, emit: (part) => void send({ type: 'part', id, part }) });
+    await engine.generate(request, { signal: abort.signal, emit: partSender(id) });
   } catch (error) {
     await send({ type: 'failed', id, failure: failureOf(error) });
   } finally {
     running.delete(id);
   }
+}
+
+/** What the engine says in one go is one message: each costs both sides more than all that is in it. */
+function partSender(id: number): (part: ModelStreamPart) => void {
+  let parts: ModelStreamPart[] = [];
+  return (part) => {
+    parts.push(part);
+    if (parts.length > 1) return;
+    queueMicrotask(() => {
+      void send({ type: 'parts', id, parts });
+      parts = [];
+    });
+  };
 }
 
 async function count(id: number, request: GenerateRequest): Promise<void> {

@@ -7,7 +7,7 @@
  *       load  ───────────────────────▶
  *             ◀─────────────────────── loaded | load-failed
  *       generate {id} ───────────────▶
- *             ◀─────────────────────── part {id} *
+ *             ◀─────────────────────── parts {id} *
  *       count {id} ──────────────────▶
  *             ◀─────────────────────── counted {id} | failed {id}
  *       abort {id} (any time) ───────▶
@@ -72,6 +72,6 @@ export type ToRunner =
 export type FromRunner =
   | { readonly type: 'loaded'; readonly model: LoadedModel }
   | { readonly type: 'load-failed'; readonly failure: Failure }
-  | { readonly type: 'part'; readonly id: number; readonly part: ModelStreamPart }
+  | { readonly type: 'parts'; readonly id: number; readonly parts: readonly ModelStreamPart[] }
   | { readonly type: 'counted'; readonly id: number; readonly promptTokens: number }
   | { readonly type: 'failed'; readonly id: number; readonly failure: Failure };

@@ -1,0 +1,25 @@
+/** A model runner that answers at once, and always the same: what is left is what everything around the engine costs. */
+process.on('message', ({ type, id }: { readonly type: string; readonly id: number }) => {
+  if (type === 'load') {
+    const model = { contextTokens: 4096, sequences: 32, trainedContextTokens: 4096 };
+    process.send?.({ type: 'loaded', model });
+  }
+  if (type !== 'generate') return;
+  const parts = [
+    { type: 'stream-start', warnings: [] },
+    { type: 'raw', rawValue: { promptTokens: 10 } },
+    { type: 'text-start', id: '0' },
+    { type: 'text-delta', id: '0', delta: 'The capital of France is Paris.' },
+    { type: 'text-end', id: '0' },
+    {
+      type: 'finish',
+      finishReason: { unified: 'stop', raw: 'eogToken' },
+      usage: {
+        inputTokens: { total: 10, noCache: 10, cacheRead: 0 },
+        outputTokens: { total: 8, text: 8, reasoning: 0 },
+      },
+    },
+  ];
+  process.send?.({ type: 'parts', id, parts });
+});
+process.on('disconnect', () => process.exit(0));
