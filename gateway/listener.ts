@@ -3,6 +3,7 @@
  * orderly end.
  */
 import { createServer, type RequestListener, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 import type { ConnectionCounts } from './route.ts';
 
 /** Longer than the 60 s after which common clients and proxies give up an idle connection by themselves. */
@@ -28,6 +29,8 @@ export interface Listener {
 export function createListener(handle: RequestListener): Listener {
   const servers: Server[] = [];
   const counts = { requests: 0, sockets: 0 };
+  /** Connections that wait for a request, those that never had one included: browsers open such ahead of need. */
+  const waiting = new Set<Socket>();
   let isClosing = false;
 
   function open(host: string, port: number): Promise<Server> {
@@ -38,18 +41,24 @@ export function createListener(handle: RequestListener): Listener {
         headersTimeout: HEADERS_TIMEOUT_MS,
       },
       (request, response) => {
+        const { socket } = request;
         counts.requests += 1;
+        waiting.delete(socket);
         response.once('close', () => {
           counts.requests -= 1;
-          // A connection that falls idle while the server closes would hold it open until the keep-alive ran out.
-          if (isClosing) setImmediate(() => server.closeIdleConnections());
+          if (isClosing) socket.destroySoon();
+          else if (!socket.destroyed) waiting.add(socket);
         });
         handle(request, response);
       },
     );
     server.on('connection', (socket) => {
       counts.sockets += 1;
-      socket.once('close', () => (counts.sockets -= 1));
+      waiting.add(socket);
+      socket.once('close', () => {
+        counts.sockets -= 1;
+        waiting.delete(socket);
+      });
     });
     return new Promise((resolve, reject) => {
       server.once('error', reject);
@@ -71,7 +80,9 @@ export function createListener(handle: RequestListener): Listener {
     counts: () => ({ ...counts }),
     async close() {
       isClosing = true;
-      await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+      const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
+      for (const socket of waiting) socket.destroy();
+      await Promise.all(closed);
     },
     cut() {
       for (const server of servers) server.closeAllConnections();

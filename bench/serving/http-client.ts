@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-export function request(method: string, path: string, body: object | undefined = undefined): Buffer {
+export function request(method: string, path: string, body?: object): Buffer {
   const json = body === undefined ? '' : JSON.stringify(body);
   const head = [`${method} ${path} HTTP/1.1`, 'host: localhost', 'content-type: application/json'];
   return Buffer.from([...head, `content-length: ${Buffer.byteLength(json)}`, '', json].join('\r\n'));

@@ -169,6 +169,18 @@ describe('a clean end', () => {
     socket.destroy();
   });
 
+  test('a connection that never asked anything is not waited for', { timeout: 8000 }, async () => {
+    const server = await startServer();
+    const socket = connect({ host: '127.0.0.1', port: server.port });
+    await once(socket, 'connect');
+    await until(async () => {
+      const health = (await (await fetch(`${server.url}/health`)).json()) as { open_connections: number };
+      return health.open_connections >= 2;
+    });
+    await server.stop();
+    socket.destroy();
+  });
+
   test('no runner outlives its server, not even after kill -9', async () => {
     const server = await start();
     await (await begin(server, { ...endless, response_format: undefined })).text();
