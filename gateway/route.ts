@@ -11,6 +11,7 @@ import type { ResponseStore } from '../core/responses/response-store.ts';
 import type { Caller } from './caller.ts';
 import type { OutwardError } from './errors.ts';
 import type { AccessClass } from './policy.ts';
+import type { RequestLog } from './request-log/request-log.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -59,6 +60,7 @@ export interface Services {
   readonly modelDetails: ModelDetailsReader;
   readonly modelDigests: Pick<ModelDigests, 'find'>;
   readonly responses: ResponseStore;
+  readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
   readonly control: ServerControl;
   /** Milliseconds since 1970. */
   readonly now: () => number;

@@ -22,6 +22,7 @@ import { getModel, listModels } from './routes/models.ts';
 import { ollamaChat, ollamaGenerate } from './routes/ollama-inference.ts';
 import { openApi } from './routes/openapi.ts';
 import { ollamaPs, ollamaShow, ollamaTags, ollamaVersion } from './routes/ollama-models.ts';
+import { clearRequests, listRequests } from './routes/request-log.ts';
 import { createResponse, deleteResponse, getResponse, listInputItems } from './routes/responses.ts';
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
@@ -102,6 +103,8 @@ export const routes: readonly Route[] = [
   planned('admin', 'POST', '/admin/config/apply', CONFIG_BODY_BYTES),
   adminStatus,
   adminShutdown,
+  listRequests,
+  clearRequests,
 ];
 
 const ALIAS = /^\/(?:v1\/api|v1|api)(?=\/|$|\?)/;
