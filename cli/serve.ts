@@ -11,6 +11,7 @@ import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
 import { createResponseStore } from '../core/responses/response-store.ts';
 import { openDatabase, type Database } from '../core/storage/database.ts';
 import type { Listener } from '../gateway/listener.ts';
+import { createMetrics } from '../gateway/metrics.ts';
 import { createRecorder } from '../gateway/request-log/recorder.ts';
 import { createRequestLog, type RequestLog } from '../gateway/request-log/request-log.ts';
 import { routes } from '../gateway/routes.ts';
@@ -125,6 +126,7 @@ async function start(settings: Settings, { home, terminal }: CommandContext): Pr
     keepDays: settings['log.days'],
     onFailure: (message) => terminal.say(message),
   });
+  const metrics = createMetrics({ inference, connections: () => listener.counts() });
   const token = createRunToken();
   const listener: Listener = await createGateway({
     routes,
@@ -135,6 +137,7 @@ async function start(settings: Settings, { home, terminal }: CommandContext): Pr
       modelDigests,
       responses: createResponseStore({ database, now: Date.now }),
       requestLog,
+      metrics,
       now: Date.now,
       control: { version, startedAtMs, connections: () => listener.counts(), shutDown: () => shutDown.abort() },
     },
@@ -146,6 +149,7 @@ async function start(settings: Settings, { home, terminal }: CommandContext): Pr
       keepBodies: settings['log.bodies'],
       onEntry: (entry) => {
         requestLog.write(entry);
+        metrics.observe(entry);
       },
     }),
     logLevel: 'warn',

@@ -10,6 +10,7 @@ import type { ModelDigests } from '../core/inference/model-digests.ts';
 import type { ResponseStore } from '../core/responses/response-store.ts';
 import type { Caller } from './caller.ts';
 import type { OutwardError } from './errors.ts';
+import type { Metrics } from './metrics.ts';
 import type { AccessClass } from './policy.ts';
 import type { RequestLog } from './request-log/request-log.ts';
 
@@ -61,6 +62,7 @@ export interface Services {
   readonly modelDigests: Pick<ModelDigests, 'find'>;
   readonly responses: ResponseStore;
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
+  readonly metrics: Pick<Metrics, 'contentType' | 'text'>;
   readonly control: ServerControl;
   /** Milliseconds since 1970. */
   readonly now: () => number;

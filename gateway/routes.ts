@@ -18,6 +18,7 @@ import { countMessageTokens, createMessage } from './routes/anthropic-messages.t
 import { chatCompletions } from './routes/chat-completions.ts';
 import { completions } from './routes/completions.ts';
 import { health, root } from './routes/health.ts';
+import { metrics } from './routes/metrics.ts';
 import { getModel, listModels } from './routes/models.ts';
 import { ollamaChat, ollamaGenerate } from './routes/ollama-inference.ts';
 import { openApi } from './routes/openapi.ts';
@@ -105,6 +106,7 @@ export const routes: readonly Route[] = [
   adminShutdown,
   listRequests,
   clearRequests,
+  metrics,
 ];
 
 const ALIAS = /^\/(?:v1\/api|v1|api)(?=\/|$|\?)/;
