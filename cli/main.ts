@@ -3,13 +3,14 @@ import { parseArgs } from 'node:util';
 import { SettingsError } from '../core/config/settings.ts';
 import { homeFolder } from '../core/config/home.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
+import { logs } from './logs.ts';
 import { version } from './package.ts';
 import { serve } from './serve.ts';
 import { settings } from './settings.ts';
 import { status } from './status.ts';
 import { stop } from './stop.ts';
 
-const COMMANDS: readonly Command[] = [serve, status, stop, settings];
+const COMMANDS: readonly Command[] = [serve, status, stop, logs, settings];
 
 const USAGE = `Postern: a private gate to your own AI.
 
@@ -33,6 +34,8 @@ export async function run(argv: readonly string[]): Promise<void> {
   const onSignal = (): void => (stopSignal.signal.aborted ? stopNow : stopSignal).abort();
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
+  // A reader that has seen enough (`| head`) ends the program as Ctrl-C does.
+  process.stdout.on('error', () => stopSignal.abort());
   const context: CommandContext = {
     terminal: {
       print: (text) => void process.stdout.write(`${text}\n`),

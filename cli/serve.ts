@@ -11,6 +11,9 @@ import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
 import { createResponseStore } from '../core/responses/response-store.ts';
 import { openDatabase, type Database } from '../core/storage/database.ts';
 import type { Listener } from '../gateway/listener.ts';
+import { createMetrics } from '../gateway/metrics.ts';
+import { createRecorder } from '../gateway/request-log/recorder.ts';
+import { createRequestLog, type RequestLog } from '../gateway/request-log/request-log.ts';
 import { routes } from '../gateway/routes.ts';
 import { createRunToken } from '../gateway/run-token.ts';
 import { createGateway } from '../gateway/server.ts';
@@ -92,6 +95,7 @@ interface Running {
   readonly listener: Listener;
   readonly inference: LocalInference;
   readonly modelDigests: ModelDigests;
+  readonly requestLog: RequestLog;
   readonly database: Database;
   /** Fires when the service was asked over HTTP to stop. */
   readonly shutDown: AbortSignal;
@@ -121,6 +125,13 @@ async function start(settings: Settings, { home, terminal }: CommandContext): Pr
     onRunnerDeath: (message) => terminal.say(message),
   });
   const modelDigests = createModelDigests({ database });
+  const requestLog = createRequestLog({
+    database,
+    now: Date.now,
+    keepDays: settings['log.days'],
+    onFailure: (message) => terminal.say(message),
+  });
+  const metrics = createMetrics({ inference, connections: () => listener.counts() });
   const token = createRunToken();
   const listener: Listener = await createGateway({
     routes,
@@ -130,16 +141,27 @@ async function start(settings: Settings, { home, terminal }: CommandContext): Pr
       modelDetails,
       modelDigests,
       responses: createResponseStore({ database, now: Date.now }),
+      requestLog,
+      metrics,
       now: Date.now,
       control: { version, startedAtMs, connections: () => listener.counts(), shutDown: () => shutDown.abort() },
     },
     guard: { hostnames: settings['server.hostnames'], allowedOrigins: settings['server.allowedOrigins'] },
     runToken: token,
+    recorder: createRecorder({
+      now: Date.now,
+      elapsed: () => performance.now(),
+      keepBodies: settings['log.bodies'],
+      onEntry: (entry) => {
+        requestLog.write(entry);
+        metrics.observe(entry);
+      },
+    }),
     logLevel: 'warn',
   });
   const { port } = await listen(listener, settings);
   await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
-  return { port, listener, inference, modelDigests, database, shutDown: shutDown.signal };
+  return { port, listener, inference, modelDigests, requestLog, database, shutDown: shutDown.signal };
 }
 
 function keepLoadedMs(settings: Settings): number | undefined {
@@ -206,7 +228,7 @@ function untilEither(one: AbortSignal, other: AbortSignal): Promise<void> {
 
 /** Answers under way may finish; those that take too long are told in their own stream why they end. */
 async function end(running: Running, now: AbortSignal): Promise<void> {
-  const { listener, inference, modelDigests, database } = running;
+  const { listener, inference, modelDigests, requestLog, database } = running;
   const grace = new AbortController();
   const closed = listener.close().finally(() => grace.abort());
   const patience = AbortSignal.any([grace.signal, now]);
@@ -216,5 +238,6 @@ async function end(running: Running, now: AbortSignal): Promise<void> {
   listener.cut();
   await closed;
   modelDigests.close();
+  requestLog.close();
   database.close();
 }

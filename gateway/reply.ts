@@ -12,7 +12,9 @@ const KEEP_ALIVE = ': keep-alive\n\n';
 
 export async function sendReply(reply: FastifyReply, { status = 200, headers = {}, body }: Reply): Promise<void> {
   reply.code(status).headers(headers);
-  if (typeof body === 'string') return void reply.type('text/plain; charset=utf-8').send(body);
+  if (typeof body === 'string') {
+    return void reply.type(headers['content-type'] ?? 'text/plain; charset=utf-8').send(body);
+  }
   if (!(Symbol.asyncIterator in body)) return void reply.send(body);
   reply.hijack();
   reply.raw.writeHead(status, plainHeaders(reply));

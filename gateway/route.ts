@@ -10,7 +10,9 @@ import type { ModelDigests } from '../core/inference/model-digests.ts';
 import type { ResponseStore } from '../core/responses/response-store.ts';
 import type { Caller } from './caller.ts';
 import type { OutwardError } from './errors.ts';
+import type { Metrics } from './metrics.ts';
 import type { AccessClass } from './policy.ts';
+import type { RequestLog } from './request-log/request-log.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -59,6 +61,8 @@ export interface Services {
   readonly modelDetails: ModelDetailsReader;
   readonly modelDigests: Pick<ModelDigests, 'find'>;
   readonly responses: ResponseStore;
+  readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
+  readonly metrics: Pick<Metrics, 'contentType' | 'text'>;
   readonly control: ServerControl;
   /** Milliseconds since 1970. */
   readonly now: () => number;

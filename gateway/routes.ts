@@ -19,10 +19,12 @@ import { countMessageTokens, createMessage } from './routes/anthropic-messages.t
 import { chatCompletions } from './routes/chat-completions.ts';
 import { completions } from './routes/completions.ts';
 import { health, root } from './routes/health.ts';
+import { metrics } from './routes/metrics.ts';
 import { getModel, listModels } from './routes/models.ts';
 import { ollamaChat, ollamaGenerate } from './routes/ollama-inference.ts';
 import { openApi } from './routes/openapi.ts';
 import { ollamaPs, ollamaShow, ollamaTags, ollamaVersion } from './routes/ollama-models.ts';
+import { clearRequests, listRequests } from './routes/request-log.ts';
 import { createResponse, deleteResponse, getResponse, listInputItems } from './routes/responses.ts';
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
@@ -106,6 +108,9 @@ export const routes: readonly Route[] = [
   adminModels,
   loadModel,
   unloadModel,
+  listRequests,
+  clearRequests,
+  metrics,
 ];
 
 const ALIAS = /^\/(?:v1\/api|v1|api)(?=\/|$|\?)/;

@@ -2,15 +2,13 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { answerEarly } from './body.ts';
-import { outwardError, RequestError } from './errors.ts';
+import { outwardError, RequestError, type OutwardError } from './errors.ts';
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   // Nobody is left to tell, and nothing went wrong here.
   if (request.raw.socket.destroyed) return void reply.hijack();
-  const outward = outwardError(
-    isClientError(error) ? new RequestError('bad_request', 'The request is malformed.') : error,
-  );
+  const outward = outwardFailure(error);
   if (outward.status === 500) {
     request.log.warn(
       { code: outward.code, ...describe(error), method: request.method, route: request.routeOptions.url },
@@ -27,6 +25,11 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
       'content-length': Buffer.byteLength(text),
     })
     .send(request.raw.complete ? text : Readable.from(answerEarly(text, request.raw)));
+}
+
+/** A failed request as its client is told of it. */
+export function outwardFailure(error: unknown): OutwardError {
+  return outwardError(isClientError(error) ? new RequestError('bad_request', 'The request is malformed.') : error);
 }
 
 /** The framework's own complaints about a request; its words are about its own settings. */

@@ -26,10 +26,11 @@ import { judge, type GuardSettings, type Provenance } from './guard.ts';
 import { decide, type Verdict } from './policy.ts';
 import { sendReply } from './reply.ts';
 import { createListener, type Listener } from './listener.ts';
+import type { Recorder } from './request-log/recorder.ts';
 import type { Method, Route, Services } from './route.ts';
 import { isRunToken, RUN_TOKEN_HEADER } from './run-token.ts';
 import { withoutAlias } from './routes.ts';
-import { sendError } from './send-error.ts';
+import { outwardFailure, sendError } from './send-error.ts';
 import { IGNORED_HEADER } from './wire/ignored.ts';
 
 export interface GatewayOptions {
@@ -38,6 +39,7 @@ export interface GatewayOptions {
   readonly guard: GuardSettings;
   /** Proves to this run that a request comes from its owner; never logged, never sent anywhere. */
   readonly runToken: string;
+  readonly recorder: Recorder;
   readonly logLevel: 'silent' | 'warn';
 }
 
@@ -86,6 +88,7 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
   );
 
   app.addHook('onRequest', async (request, reply) => {
+    const record = options.recorder.of(request, reply);
     // The two names under which clients look for it.
     reply.headers({ 'x-request-id': request.id, 'request-id': request.id });
     forgetMalformedContentType(request.raw);
@@ -93,6 +96,7 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
     checkDeclaredLength(request.raw, route?.maxBodyBytes ?? NO_BODY_BYTES);
     const found = judgeRequest(request, route, options);
     judged.set(request.raw, found);
+    record.identify({ caller: found.caller, source: found.caller.sealed ? 'sealed' : 'http' });
     reply.headers(corsHeaders({ ...webRequest(request, found), access: route?.access ?? 'public' }));
   });
 
@@ -109,7 +113,7 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
       url: route.path,
       config: { route },
       handler: (request, reply) =>
-        answer({ request, reply, route, services: options.services, found: judgedOf(judged, request), noteIgnored }),
+        answer({ request, reply, route, options, found: judgedOf(judged, request), noteIgnored }),
     });
   }
   for (const path of new Set(options.routes.map((route) => route.path))) {
@@ -125,7 +129,11 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
   return createListener((request, response) => app.routing(request, response));
 }
 
-function createApp({ logLevel }: GatewayOptions): FastifyInstance {
+function createApp({ logLevel, recorder }: GatewayOptions): FastifyInstance {
+  const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
+    recorder.of(request, reply).fail(outwardFailure(error).code);
+    sendError(error, request, reply);
+  };
   const app = Fastify({
     logger: { level: logLevel, stream: process.stderr },
     logController: new LogController({ disableRequestLogging: true }),
@@ -133,9 +141,13 @@ function createApp({ logLevel }: GatewayOptions): FastifyInstance {
     rewriteUrl: (request) => withoutAlias(request.url ?? '/'),
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: (_error, request, reply) =>
-      sendError(new RequestError('bad_request', 'The address is malformed.'), request, reply),
+      fail(new RequestError('bad_request', 'The address is malformed.'), request, reply),
   });
-  app.setErrorHandler(sendError);
+  app.setErrorHandler(fail);
+  app.addHook('onSend', (request, reply, payload, done) => {
+    recorder.of(request, reply).answer(payload);
+    done(null, payload);
+  });
   app.setNotFoundHandler(() => {
     throw new RequestError('not_found', 'There is nothing at this address.');
   });
@@ -181,18 +193,19 @@ interface Answer {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly route: Route;
-  readonly services: Services;
+  readonly options: GatewayOptions;
   readonly found: Judged;
   readonly noteIgnored: (route: string, names: string | undefined) => void;
 }
 
-async function answer({ request, reply, route, services, found, noteIgnored }: Answer): Promise<FastifyReply> {
+async function answer({ request, reply, route, options, found, noteIgnored }: Answer): Promise<FastifyReply> {
   if (!found.verdict.allowed) throw new TypeError('a refused request reached its handler');
   const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
   checkContentType(route.access, request.headers['content-type'], body.length);
   if (route.handle === undefined) {
     throw new RequestError('not_implemented', 'This version of Postern does not have this endpoint yet.');
   }
+  const record = options.recorder.of(request, reply);
   const gone = new AbortController();
   reply.raw.once('close', () => {
     if (!reply.raw.writableFinished) gone.abort(new DOMException('The client went away.', 'AbortError'));
@@ -208,10 +221,10 @@ async function answer({ request, reply, route, services, found, noteIgnored }: A
       body,
       signal: gone.signal,
     },
-    services,
+    record.watchServices(options.services),
   );
   noteIgnored(route.path, result.headers?.[IGNORED_HEADER]);
-  await sendReply(reply, result);
+  await sendReply(reply, record.watchReply(result));
   return reply;
 }
 

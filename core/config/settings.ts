@@ -80,6 +80,12 @@ const settingsSchema = z.strictObject({
   'sampling.minP': sampling(z.number().min(0).max(1), 'min-p'),
   'sampling.repetitionPenalty': sampling(z.number().positive().max(10), 'repetition penalty'),
   'sampling.maxTokens': sampling(z.int().min(1), 'most tokens of an answer'),
+  'log.bodies': z.boolean().default(false).register(definitions, {
+    meaning: 'keep the first 4096 characters of prompts and answers in the request log, without what looks secret',
+  }),
+  'log.days': z.int().min(1).max(90).default(7).register(definitions, {
+    meaning: 'how many days the request log goes back',
+  }),
 });
 
 export type Settings = Readonly<z.output<typeof settingsSchema>>;

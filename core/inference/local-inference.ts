@@ -7,7 +7,14 @@ import type { LanguageModelV3GenerateResult } from '@ai-sdk/provider';
 import { ServiceError } from '../errors.ts';
 import { chatHistory, rawText } from './chat-history.ts';
 import type { InstalledModel, ModelCatalog } from './model-catalog.ts';
-import { modelOptionsOf, PROVIDER, type LanguageModel, type ModelCall, type ModelStreamPart } from './model-port.ts';
+import {
+  modelOptionsOf,
+  PROVIDER,
+  type CallObserver,
+  type LanguageModel,
+  type ModelCall,
+  type ModelStreamPart,
+} from './model-port.ts';
 import { planLoad, type LoadPlan, type WantedLoad } from './load-plan.ts';
 import { Residency, type ResidentModel, type Use } from './residency.ts';
 import type { GenerateRequest, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
@@ -42,15 +49,14 @@ export interface LocalInferenceOptions {
 
 export interface LocalInference {
   /**
-   * @param client whose turn its calls take; those of one caller do not hold up another's
    * @throws {ServiceError} `model_not_found`
    */
-  languageModel(id: string, client?: string): Promise<LanguageModel>;
+  languageModel(id: string, asking?: Asking): Promise<LanguageModel>;
   /**
    * How many tokens the model would read for this call. Loads the model if need be, and waits for its turn.
    * @throws {ServiceError} `model_not_found`, and what the model refuses
    */
-  countPromptTokens(id: string, call: ModelCall, client?: string): Promise<number>;
+  countPromptTokens(id: string, call: ModelCall, asking?: Asking): Promise<number>;
   /**
    * Loads a model before anybody needs it.
    * @throws {ServiceError} `model_not_found`, `insufficient_resources`, `engine_failed`, `overloaded`
@@ -61,6 +67,14 @@ export interface LocalInference {
   status(): InferenceStatus;
   /** Ends the runner and refuses every later call. Calls in flight fail with `shutting_down`. */
   close(): Promise<void>;
+}
+
+/** Who asks, and who looks on. */
+export interface Asking {
+  /** Whose turn the calls take: those of one do not hold up another's. */
+  readonly client?: string;
+  /** Called at the beginning of each call that generates. */
+  readonly observe?: () => CallObserver;
 }
 
 export interface InferenceStatus {
@@ -85,9 +99,9 @@ export function createLocalInference(options: LocalInferenceOptions): LocalInfer
   const local = new Local(options);
   const { catalog } = options;
   return {
-    languageModel: async (id, client = '') => local.languageModel(await catalog.resolve(id), client),
-    countPromptTokens: async (id, call, client = '') =>
-      local.countPromptTokens(await catalog.resolve(id), call, client),
+    languageModel: async (id, asking = {}) => local.languageModel(await catalog.resolve(id), asking),
+    countPromptTokens: async (id, call, asking = {}) =>
+      local.countPromptTokens(await catalog.resolve(id), call, asking),
     load: async (id) => local.load(await catalog.resolve(id)),
     unload: async (id) => local.unload(await catalog.resolve(id)),
     status: () => local.status(),
@@ -109,7 +123,7 @@ interface WaitingCall {
 }
 
 interface Entry {
-  readonly client: string;
+  readonly client?: string | undefined;
   readonly generates: boolean;
   readonly signal: AbortSignal;
 }
@@ -136,25 +150,25 @@ class Local {
     });
   }
 
-  languageModel(model: InstalledModel, client: string): LanguageModel {
+  languageModel(model: InstalledModel, asking: Asking): LanguageModel {
     return {
       specificationVersion: 'v3',
       provider: PROVIDER,
       modelId: model.id,
       supportedUrls: {},
-      doStream: async (call) => ({ stream: await this.#stream(model, call, client) }),
-      doGenerate: (call) => this.#generate(model, call, client),
+      doStream: async (call) => ({ stream: await this.#stream(model, call, asking) }),
+      doGenerate: (call) => this.#generate(model, call, asking),
     };
   }
 
-  async countPromptTokens(model: InstalledModel, call: ModelCall, client: string): Promise<number> {
+  async countPromptTokens(model: InstalledModel, call: ModelCall, { client }: Asking): Promise<number> {
     const request = generateRequest(call);
     const use = await this.#enter(model, { client, generates: false, signal: this.#signalOf(call) });
     return use.runner.countPromptTokens(request).finally(() => use.leave());
   }
 
   async load(model: InstalledModel): Promise<void> {
-    const use = await this.#enter(model, { client: '', generates: false, signal: this.#closing.signal });
+    const use = await this.#enter(model, { generates: false, signal: this.#closing.signal });
     use.leave();
   }
 
@@ -175,18 +189,28 @@ class Local {
     await this.#residency.close();
   }
 
-  async #stream(model: InstalledModel, call: ModelCall, client: string): Promise<ReadableStream<ModelStreamPart>> {
+  async #stream(
+    model: InstalledModel,
+    call: ModelCall,
+    { client, observe }: Asking,
+  ): Promise<ReadableStream<ModelStreamPart>> {
+    const observer = observe?.();
     const request = generateRequest(call);
     const signal = this.#signalOf(call);
     const use = await this.#enter(model, { client, generates: true, signal });
-    return use.runner.stream(request, { signal, onSettled: () => use.leave() });
+    return use.runner.stream(request, { signal, observer, onSettled: () => use.leave() });
   }
 
-  async #generate(model: InstalledModel, call: ModelCall, client: string): Promise<LanguageModelV3GenerateResult> {
+  async #generate(
+    model: InstalledModel,
+    call: ModelCall,
+    { client, observe }: Asking,
+  ): Promise<LanguageModelV3GenerateResult> {
+    const observer = observe?.();
     const request = generateRequest(call);
     const signal = this.#signalOf(call);
     const use = await this.#enter(model, { client, generates: true, signal });
-    return use.runner.generate(request, { signal, onSettled: () => use.leave() });
+    return use.runner.generate(request, { signal, observer, onSettled: () => use.leave() });
   }
 
   #signalOf({ abortSignal }: ModelCall): AbortSignal {
@@ -194,7 +218,7 @@ class Local {
   }
 
   /** Waits for this call's turn, and for its model to be loaded. */
-  async #enter(model: InstalledModel, { client, generates, signal }: Entry): Promise<Use> {
+  async #enter(model: InstalledModel, { client = '', generates, signal }: Entry): Promise<Use> {
     signal.throwIfAborted();
     const count = this.#inflight.get(model.id) ?? { running: 0, queued: 0 };
     refuseOverload(total(this.#inflight), count.queued);

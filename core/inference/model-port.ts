@@ -21,6 +21,13 @@ export type LanguageModel = LanguageModelV3;
 export type ModelCall = LanguageModelV3CallOptions;
 export type ModelStreamPart = LanguageModelV3StreamPart;
 
+/** Looks on at one call while it is answered. */
+export interface CallObserver {
+  onPart(part: ModelStreamPart): void;
+  /** Instead of `finish`. */
+  onFailure(error: unknown): void;
+}
+
 /** The key of our options in `ModelCall.providerOptions` and of our facts in `providerMetadata`. */
 export const PROVIDER = 'postern';
 

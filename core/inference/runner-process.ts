@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import type { LanguageModelV3GenerateResult } from '@ai-sdk/provider';
 import { deferred } from '../deferred.ts';
 import { ServiceError } from '../errors.ts';
-import { createCollector, type ModelStreamPart } from './model-port.ts';
+import { createCollector, type CallObserver, type ModelStreamPart } from './model-port.ts';
 import type { Failure, FromRunner, GenerateRequest, LoadedModel, LoadRequest, ToRunner } from './runner/protocol.ts';
 
 export interface Runner {
@@ -32,6 +32,7 @@ export interface Runner {
 interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onSettled: () => void;
+  readonly observer?: CallObserver | undefined;
 }
 
 interface StartOptions {
@@ -165,7 +166,7 @@ class RunnerProcess {
   }
 
   /** @returns what to call when nobody wants the answer any more */
-  #begin(request: GenerateRequest, { signal, onSettled, onPart, onFailure }: Handlers): () => void {
+  #begin(request: GenerateRequest, { signal, onSettled, onPart, onFailure, observer }: Handlers): () => void {
     if (this.#exit !== undefined) {
       onSettled();
       onFailure(this.#exit);
@@ -190,11 +191,13 @@ class RunnerProcess {
     };
     this.#calls.set(id, {
       onPart: (part) => {
+        observer?.onPart(part);
         onPart(part);
         if (part.type === 'finish') settle();
       },
       onFailure: (error) => {
         settle();
+        observer?.onFailure(error);
         onFailure(error);
       },
     });

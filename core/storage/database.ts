@@ -3,7 +3,7 @@
  * itself, one numbered migration after the other. What a statement wrote survives `kill -9`; after a power cut the
  * last moments may be missing, never half there (WAL with `synchronous = NORMAL`).
  */
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 
@@ -25,16 +25,34 @@ export function openDatabase(home: string): Database {
 }
 
 /**
+ * For whoever only looks, beside a server that may run. Makes nothing that is not there and changes nothing.
+ * @returns undefined where there is no database
+ */
+export function openDatabaseToRead(home: string): Database | undefined {
+  const path = join(home, 'state.db');
+  if (!existsSync(path)) return undefined;
+  // Not `readonly`: a connection of that kind leaves the files of its write-ahead log behind.
+  const database = new Sqlite(path, { timeout: BUSY_TIMEOUT_MS, fileMustExist: true });
+  database.pragma('query_only = ON');
+  return database;
+}
+
+/** The last of a module's migrations that this database has seen; 0 for none. */
+export function versionOf(database: Database, module: string): number {
+  const row = database
+    .prepare<[string], { version: number }>('SELECT version FROM schema_versions WHERE module = ?')
+    .get(module);
+  return row?.version ?? 0;
+}
+
+/**
  * Runs those of a module's migrations that this database has not seen: the first makes version 1, and so on. All of
  * them or none.
  * @throws {Error} when the database was written by a newer version of the program
  */
 export function migrate(database: Database, module: string, migrations: readonly string[]): void {
   const run = database.transaction(() => {
-    const row = database
-      .prepare<[string], { version: number }>('SELECT version FROM schema_versions WHERE module = ?')
-      .get(module);
-    const current = row?.version ?? 0;
+    const current = versionOf(database, module);
     if (current > migrations.length) {
       throw new Error(
         `state.db was written by a newer version of Postern (${module} ${current}). Update, or use another SVC_HOME.`,

@@ -109,7 +109,7 @@ test(`${REQUESTS} requests leave nothing behind`, { timeout: 300_000 }, async ()
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  expect([...statuses.keys()].toSorted()).toEqual([200, 'left']);
+  expect(new Set(statuses.keys())).toEqual(new Set([200, 'left']));
   expect(statuses.get('left')).toBeGreaterThan(REQUESTS / 10);
   await quiet();
 

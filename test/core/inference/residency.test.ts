@@ -56,7 +56,7 @@ const started: string[] = [];
 /** A call that runs until it is left. */
 function call(id: string, client = '', name = id) {
   const abort = new AbortController();
-  const began = inference.languageModel(id, client).then(async (one) => {
+  const began = inference.languageModel(id, { client }).then(async (one) => {
     const { stream } = await one.doStream({ prompt: [], abortSignal: abort.signal });
     started.push(name);
     return stream;

@@ -1,0 +1,183 @@
+/**
+ * The request log: one row of `state.db` for each request that was answered, kept for some days. A row is written
+ * before the end of its answer is sent, and is then safe from `kill -9`; a log that can't be written is said so and
+ * costs no request its answer.
+ *
+ * Whoever may not come in can still make rows, so those of callers without a name are bounded on their own: they push
+ * out each other, not what the owner wants to see.
+ */
+import { migrate, openDatabaseToRead, versionOf, type Database } from '../../core/storage/database.ts';
+import type { RequestEntry } from './request-entry.ts';
+import { createRequestLogReader, type Bindings, type RequestLogReader } from './request-log-reader.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+const DEFAULT_LIMITS: LogLimits = { maxRows: 500_000, maxStrangerRows: 20_000 };
+/** Between two looks at whether strangers have more than theirs. */
+const WRITES_PER_TRIM = 1000;
+
+export interface LogLimits {
+  readonly maxRows: number;
+  /** Of callers that are anonymous, or unknown. */
+  readonly maxStrangerRows: number;
+}
+
+export interface RequestLog extends RequestLogReader {
+  /** Never throws. When it returns, the row survives the end of the process. */
+  write(entry: RequestEntry): void;
+  /** Removes what is too old or too much; it happens by itself every hour. */
+  prune(): void;
+  /** Removes everything. @returns how many rows that were */
+  clear(): number;
+  /** Ends the hourly pruning. */
+  close(): void;
+}
+
+interface LogOptions {
+  readonly database: Database;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly keepDays: number;
+  readonly limits?: LogLimits;
+  /** Told in one line when rows begin to get lost, and not again until one could be written. */
+  readonly onFailure: (message: string) => void;
+}
+
+const MODULE = 'request_log';
+
+const MIGRATIONS = [
+  // Never an id twice: whoever follows the log goes by them.
+  `CREATE TABLE requests (
+     id INTEGER PRIMARY KEY AUTOINCREMENT,
+     at_ms INTEGER NOT NULL,
+     source TEXT NOT NULL,
+     method TEXT NOT NULL,
+     path TEXT NOT NULL,
+     route TEXT,
+     status INTEGER NOT NULL,
+     duration_ms REAL NOT NULL,
+     model TEXT,
+     input_tokens INTEGER,
+     cached_tokens INTEGER,
+     output_tokens INTEGER,
+     tokens_per_second REAL,
+     time_to_first_token_ms REAL,
+     generation_ms REAL,
+     finish_reason TEXT,
+     error_code TEXT,
+     caller TEXT,
+     user_agent TEXT,
+     request_id TEXT NOT NULL,
+     request_body TEXT,
+     response_body TEXT
+   ) STRICT;
+   CREATE INDEX requests_by_time ON requests (at_ms);
+   CREATE INDEX requests_of_strangers ON requests (id) WHERE caller IS NULL OR caller = 'anonymous';`,
+];
+
+/** All but the newest so many. */
+const OLDEST = 'DELETE FROM requests WHERE id <= (SELECT id FROM requests ORDER BY id DESC LIMIT 1 OFFSET ?)';
+const OLDEST_OF_STRANGERS = `DELETE FROM requests WHERE (caller IS NULL OR caller = 'anonymous') AND id <=
+  (SELECT id FROM requests WHERE (caller IS NULL OR caller = 'anonymous') ORDER BY id DESC LIMIT 1 OFFSET ?)`;
+
+/** @throws {Error} when the database can't be brought up to date */
+export function createRequestLog(options: LogOptions): RequestLog {
+  const { database, now, keepDays, limits = DEFAULT_LIMITS } = options;
+  migrate(database, MODULE, MIGRATIONS);
+  const insert = insertStatement(database);
+  const guarded = createGuard(options.onFailure);
+  let writes = 0;
+  const prune = (): void =>
+    guarded(() => {
+      erase(database, 'DELETE FROM requests WHERE at_ms < ?', now() - keepDays * DAY_MS);
+      erase(database, OLDEST, limits.maxRows);
+    });
+  prune();
+  const hourly = setInterval(prune, HOUR_MS).unref();
+  return {
+    ...createRequestLogReader(database),
+    write: (entry) =>
+      guarded(() => {
+        insert.run(rowOf(entry));
+        writes += 1;
+        if (writes % WRITES_PER_TRIM === 0) erase(database, OLDEST_OF_STRANGERS, limits.maxStrangerRows);
+      }),
+    prune,
+    clear: () => erase(database, 'DELETE FROM requests'),
+    close: () => clearInterval(hourly),
+  };
+}
+
+interface OpenLog {
+  readonly reader: RequestLogReader;
+  close(): void;
+}
+
+/**
+ * The log of a home, whether or not a server runs there; nothing is made that is not there.
+ * @returns undefined where nothing was ever logged
+ * @throws {Error} when the database was written by another version of the program
+ */
+export function openRequestLog(home: string): OpenLog | undefined {
+  const database = openDatabaseToRead(home);
+  if (database === undefined) return undefined;
+  const version = versionOf(database, MODULE);
+  if (version === MIGRATIONS.length) return { reader: createRequestLogReader(database), close: () => database.close() };
+  database.close();
+  if (version === 0) return undefined;
+  throw new Error(
+    `state.db was written by another version of Postern (${MODULE} ${version}). Use the one that serves there.`,
+  );
+}
+
+/** Runs what may fail, and complains once for as long as it does. */
+function createGuard(onFailure: (message: string) => void): (write: () => void) => void {
+  let isFailing = false;
+  return (write) => {
+    try {
+      write();
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing)
+        onFailure(`The request log can not be written (${codeOf(error)}); requests are answered without.`);
+      isFailing = true;
+    }
+  };
+}
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error;
+  return 'code' in error ? String(error.code) : error.name;
+}
+
+/** Removes rows from the files, too: what is only marked as free can still be read there. @returns how many */
+function erase(database: Database, statement: string, ...parameters: number[]): number {
+  database.pragma('secure_delete = ON');
+  const { changes } = database.prepare<number[]>(statement).run(...parameters);
+  database.pragma('secure_delete = OFF');
+  if (changes > 0) database.pragma('wal_checkpoint(TRUNCATE)');
+  return changes;
+}
+
+function insertStatement(database: Database) {
+  return database.prepare<[Bindings]>(
+    `INSERT INTO requests (at_ms, source, method, path, route, status, duration_ms, model, input_tokens, cached_tokens,
+       output_tokens, tokens_per_second, time_to_first_token_ms, generation_ms, finish_reason, error_code, caller,
+       user_agent, request_id, request_body, response_body)
+     VALUES (@startedAtMs, @source, @method, @path, @route, @status, @durationMs, @model, @inputTokens, @cachedTokens,
+       @outputTokens, @tokensPerSecond, @firstTokenMs, @generationMs, @finishReason, @errorCode, @caller,
+       @userAgent, @requestId, @requestBody, @responseBody)`,
+  );
+}
+
+/** Three digits after the point: microseconds, and thousandths of a token. */
+function rowOf({ inference, ...entry }: RequestEntry): Bindings {
+  const values = Object.entries({ ...entry, ...inference });
+  return Object.fromEntries(
+    values.map(([name, value]) => [
+      name,
+      typeof value === 'number' ? Math.round(value * 1000) / 1000 : (value ?? null),
+    ]),
+  );
+}

@@ -1,0 +1,200 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Asking } from '../../../core/inference/local-inference.ts';
+import {
+  collect,
+  PROVIDER,
+  promptCountPart,
+  type LanguageModel,
+  type ModelCall,
+  type ModelStreamPart,
+} from '../../../core/inference/model-port.ts';
+import { ServiceError } from '../../../core/errors.ts';
+import { InferenceRecord } from '../../../gateway/request-log/inference-record.ts';
+import type { Services } from '../../../gateway/route.ts';
+import { portAnswer, streamOf } from '../../support/port-events.ts';
+import { runs } from '../../support/sampling.ts';
+
+const call = { prompt: [] };
+
+/** Inference that tells its observer of each part as it goes by, as the real one does. */
+function modelOf(doStream: LanguageModel['doStream']): Services['inference'] {
+  return {
+    languageModel: async (_id: string, { observe }: Asking = {}) => {
+      const watched = async (options: ModelCall) => {
+        const observer = observe?.();
+        const { stream } = await doStream(options);
+        const transform = new TransformStream<ModelStreamPart, ModelStreamPart>({
+          transform: (part, controller) => {
+            if (part.type === 'error') observer?.onFailure(part.error);
+            else observer?.onPart(part);
+            controller.enqueue(part);
+          },
+        });
+        return { stream: stream.pipeThrough(transform) };
+      };
+      const model = { specificationVersion: 'v3' as const, provider: PROVIDER, modelId: 'm', supportedUrls: {} };
+      const doGenerate = async (options: ModelCall) => collect((await watched(options)).stream);
+      return { ...model, doStream: watched, doGenerate };
+    },
+  } as unknown as Services['inference'];
+}
+
+function createRecord(times: readonly number[] = [], maxTextLength = 0) {
+  const clock = [...times];
+  const failures: unknown[] = [];
+  const record = new InferenceRecord({
+    elapsed: () => clock.shift() ?? 0,
+    maxTextLength,
+    onFailure: (error) => failures.push(error),
+  });
+  const entry = (isCancelled = false) => record.entry({ startedAt: 100, isCancelled });
+  return { record, entry, failures };
+}
+
+async function readAll(stream: ReadableStream<ModelStreamPart>): Promise<ModelStreamPart[]> {
+  const parts: ModelStreamPart[] = [];
+  for await (const part of stream) parts.push(part);
+  return parts;
+}
+
+const finish = (output: number): ModelStreamPart => ({
+  type: 'finish',
+  finishReason: { unified: 'stop', raw: undefined },
+  usage: {
+    inputTokens: { total: 20, noCache: 5, cacheRead: 15, cacheWrite: undefined },
+    outputTokens: { total: output, text: output, reasoning: 0 },
+  },
+});
+const delta = (text: string): ModelStreamPart => ({ type: 'text-delta', id: '0', delta: text });
+
+test('whatever a model says goes by unchanged, and is counted as its last part counts it', async () => {
+  await fc.assert(
+    fc.asyncProperty(portAnswer, async ({ parts, text, finish: reason }) => {
+      const { record, entry, failures } = createRecord([], 1000);
+      const watched = await record
+        .watch(
+          modelOf(async () => ({ stream: streamOf(parts) })),
+          'x',
+        )
+        .languageModel('m');
+      expect(await readAll((await watched.doStream(call)).stream)).toEqual(parts);
+      const last = parts.at(-1)!;
+      if (last.type === 'finish') {
+        expect(entry()).toMatchObject({
+          model: 'm',
+          finishReason: reason.replace('-', '_'),
+          inputTokens: last.usage.inputTokens.total,
+          outputTokens: last.usage.outputTokens.total,
+        });
+        expect(failures).toEqual([]);
+      } else {
+        expect(entry().finishReason).toBe('error');
+        expect(failures).toEqual([expect.any(ServiceError)]);
+      }
+      expect(record.text.replace(/\n\[calls .*?\}\]/gs, '')).toBe(text);
+    }),
+    runs(500),
+  );
+});
+
+test('speed is that of the tokens after the first; the first one has its own time', async () => {
+  const { record, entry } = createRecord([150, 450]);
+  const stream = () => streamOf([promptCountPart(20), delta('a'), delta('b'), delta('c'), finish(4)]);
+  const watched = await record
+    .watch(
+      modelOf(async () => ({ stream: stream() })),
+      'x',
+    )
+    .languageModel('m');
+  await watched.doGenerate(call);
+  expect(entry()).toEqual({
+    model: 'm',
+    finishReason: 'stop',
+    inputTokens: 20,
+    cachedTokens: 15,
+    outputTokens: 4,
+    firstTokenMs: 50,
+    generationMs: 300,
+    tokensPerSecond: 10,
+  });
+});
+
+test('an answer of one token has no speed', async () => {
+  const { record, entry } = createRecord([150, 450]);
+  const watched = await record
+    .watch(
+      modelOf(async () => ({ stream: streamOf([delta('a'), finish(1)]) })),
+      'x',
+    )
+    .languageModel('m');
+  await watched.doGenerate(call);
+  expect(entry()).toMatchObject({ outputTokens: 1, tokensPerSecond: undefined });
+});
+
+test('several calls of a request add up', async () => {
+  const { record, entry } = createRecord([150, 250, 500, 900]);
+  const inference = record.watch(
+    modelOf(async () => ({ stream: streamOf([delta('a'), finish(5)]) })),
+    'x',
+  );
+  for (let round = 0; round < 2; round += 1) await (await inference.languageModel('m')).doGenerate(call);
+  expect(entry()).toMatchObject({
+    inputTokens: 40,
+    outputTokens: 10,
+    firstTokenMs: 50,
+    generationMs: 500,
+    tokensPerSecond: 16,
+  });
+});
+
+test('a client that leaves: what the prompt had is known, what was written is not', async () => {
+  const { record, entry } = createRecord();
+  let isCancelled = false;
+  const endless = new ReadableStream<ModelStreamPart>({
+    start: (controller) => controller.enqueue(promptCountPart(7)),
+    pull: (controller) => controller.enqueue(delta('a')),
+    cancel: () => void (isCancelled = true),
+  });
+  const watched = await record
+    .watch(
+      modelOf(async () => ({ stream: endless })),
+      'x',
+    )
+    .languageModel('m');
+  const reader = (await watched.doStream(call)).stream.getReader();
+  await reader.read();
+  await reader.read();
+  await reader.cancel();
+  expect(isCancelled).toBe(true);
+  expect(entry(true)).toMatchObject({ finishReason: 'cancelled', inputTokens: 7, outputTokens: undefined });
+});
+
+test('a call that is refused has ended in an error', async () => {
+  const refusal = new ServiceError('prompt_too_long', 'too long');
+  const { record, entry } = createRecord();
+  const watched = await record
+    .watch(
+      modelOf(() => Promise.reject(refusal)),
+      'x',
+    )
+    .languageModel('m');
+  await expect(watched.doStream(call)).rejects.toBe(refusal);
+  expect(entry()).toMatchObject({ model: 'm', finishReason: 'error' });
+});
+
+test('calls are made in the name of the client', async () => {
+  const clients: unknown[] = [];
+  const inference = {
+    languageModel: async (_id: string, { client }: Asking) => clients.push(client),
+    countPromptTokens: async (_id: string, _call: ModelCall, { client }: Asking) => clients.push(client),
+  } as unknown as Services['inference'];
+  const watched = createRecord().record.watch(inference, 'key 7');
+  await watched.languageModel('m');
+  await watched.countPromptTokens('m', call);
+  expect(clients).toEqual(['key 7', 'key 7']);
+});
+
+test('where no model is asked, nothing is said of any', () => {
+  expect(Object.values(createRecord().entry(true)).filter((value) => value !== undefined)).toEqual([]);
+});
