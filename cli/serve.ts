@@ -1,10 +1,8 @@
 /** `postern serve`: where everything is wired together, started, and brought to an orderly end. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { lockHome, readRunFile, removeRunFile, writeRunFile } from '../core/config/home.ts';
 import { readSettingsFile, resolveSettings, type Settings } from '../core/config/settings.ts';
 import { createLocalInference, type LocalInference } from '../core/inference/local-inference.ts';
-import { createModelCatalog } from '../core/inference/model-catalog.ts';
 import { createModelDetailsReader } from '../core/inference/model-details.ts';
 import { createModelDigests, type ModelDigests } from '../core/inference/model-digests.ts';
 import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
@@ -15,6 +13,7 @@ import { routes } from '../gateway/routes.ts';
 import { createRunToken } from '../gateway/run-token.ts';
 import { createGateway } from '../gateway/server.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
+import { openModelCatalog } from './model-catalog.ts';
 import { packageRoot, version } from './package.ts';
 
 /** How long answers under way may go on after the service was told to stop. */
@@ -97,13 +96,10 @@ interface Running {
   readonly shutDown: AbortSignal;
 }
 
-async function start(settings: Settings, { home, terminal }: CommandContext): Promise<Running> {
+async function start(settings: Settings, { home, terminal, environment }: CommandContext): Promise<Running> {
   const startedAtMs = Date.now();
   const shutDown = new AbortController();
-  const catalog = createModelCatalog({
-    modelsDir: settings['models.folder'],
-    builtInPath: fileURLToPath(new URL('models/foundation/foundation.gguf', packageRoot)),
-  });
+  const catalog = openModelCatalog(settings, environment);
   const database = openDatabase(home);
   const modelDetails = createModelDetailsReader({ database });
   const inference = createLocalInference({
