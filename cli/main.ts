@@ -5,11 +5,13 @@ import { homeFolder } from '../core/config/home.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { version } from './package.ts';
 import { serve } from './serve.ts';
+import { models } from './models.ts';
 import { settings } from './settings.ts';
 import { status } from './status.ts';
 import { stop } from './stop.ts';
+import { processTerminal } from './terminal.ts';
 
-const COMMANDS: readonly Command[] = [serve, status, stop, settings];
+const COMMANDS: readonly Command[] = [serve, status, stop, models, settings];
 
 const USAGE = `Postern: a private gate to your own AI.
 
@@ -34,10 +36,7 @@ export async function run(argv: readonly string[]): Promise<void> {
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
   const context: CommandContext = {
-    terminal: {
-      print: (text) => void process.stdout.write(`${text}\n`),
-      say: (text) => void process.stderr.write(`${text}\n`),
-    },
+    terminal: processTerminal(stopSignal.signal),
     environment: process.env,
     home: homeFolder(process.env),
     stop: stopSignal.signal,
