@@ -185,8 +185,9 @@ function report({ port }: Running, settings: Settings, asJson: boolean, { termin
   const url = `http://127.0.0.1:${port}`;
   if (asJson) return terminal.print(JSON.stringify({ url, pid: process.pid, home, version }));
   terminal.say(`Postern ${version} serves on ${url}`);
+  const discovered = settings['models.discover'] ? ', those of LM Studio and Ollama' : '';
   terminal.say(
-    `Models: *.gguf in ${settings['models.folder']}, and "foundation", a tiny built-in one that only shows how things work.`,
+    `Models: *.gguf in ${settings['models.folder']}${discovered}, and "foundation", a tiny built-in one that only shows how things work.`,
   );
   if (settings['server.expose'])
     terminal.say('Exposed: other machines can connect, and are refused without an access key.');

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { RUN_TOKEN_HEADER } from '../../gateway/run-token.ts';
 import { putOllamaModel } from '../support/app-models.ts';
 import { runCli, startServer, type TestServer } from '../support/server.ts';
 
@@ -69,6 +70,19 @@ test("an Ollama client finds them as in Ollama's own list, the digest known at o
 
 test('nothing in their folders has changed', async () => {
   expect(await snapshot(userHome)).toEqual(before);
+});
+
+test.runIf(process.platform === 'linux')('what a runner takes is what was estimated, within a factor', async () => {
+  const openai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'any' });
+  await openai.chat.completions.create({ model: 'foundation', messages: question });
+  const headers = { [RUN_TOKEN_HEADER]: await server.runToken() };
+  const { models } = (await (await fetch(`${server.url}/admin/models`, { headers })).json()) as {
+    models: { id: string; pid: number; memory_bytes: number }[];
+  };
+  const { pid, memory_bytes: estimated } = models.find(({ id }) => id === 'foundation')!;
+  const resident = /VmRSS:\s+(\d+) kB/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))![1];
+  expect(estimated / (Number(resident) * 1024)).toBeGreaterThan(0.67);
+  expect(estimated / (Number(resident) * 1024)).toBeLessThan(2);
 });
 
 test('none are looked for when the owner says so', async () => {

@@ -271,17 +271,12 @@ describe('a file by its URL', () => {
   test.each<[string[], number, string]>([
     [['http://example.com/a.gguf'], 2, 'only https'],
     [['https://user:word@example.com/a.gguf'], 2, 'no password'],
-    [['https://example.com/model.bin'], 2, 'no *.gguf file'],
-    [['ftp://example.com/a.gguf'], 2, 'names no model'],
-    [['hf:org'], 2, 'no repository'],
-    [['hf:../..'], 2, 'no repository'],
     [['Qwen/Qwen3'], 2, 'hf:org/repository'],
     [[], 2, 'pull which model?'],
     [['hf:a/b', 'hf:c/d'], 2, 'one at a time'],
     [['hf:a/b', '--sha256', 'xyz'], 2, '64 hexadecimal'],
     [['hf:a/b', '--json'], 2, 'no option --json'],
     [['http://127.0.0.1:2/a.gguf'], 1, 'can not be reached'],
-    [['https://nowhere.invalid/a.gguf'], 1, 'online?'],
   ])('pull %j ends with %i', async (args, code, words) => {
     const refused = await pull(...args);
     expect(refused).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(words) });
