@@ -40,11 +40,9 @@ rm     remove one that is in the models folder; models of LM Studio and Ollama a
 
 HF_TOKEN holds a token for gated models; it goes to the hub and nobody else. HF_ENDPOINT names a mirror of the hub.
 
-Examples:
+Example:
   postern models pull hf:Qwen/Qwen3-8B-GGUF
   postern models list
-
-Example:
   postern models show foundation --json
 `,
   options: {
