@@ -9,5 +9,5 @@ export function fitWords({ verdict, contextTokens, estimate, availableBytes }: M
     `the rest ${formatBytes(estimate.scratchBytes + estimate.processBytes)}`,
   ];
   const total = formatBytes(estimate.totalBytes);
-  return `${verdict}: about ${total} of ${formatBytes(availableBytes)} that are free (${parts.join(', ')})`;
+  return `${verdict}, about ${total} of ${formatBytes(availableBytes)} that are free (${parts.join(', ')})`;
 }

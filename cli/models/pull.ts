@@ -1,4 +1,5 @@
 /** `postern models pull`: finds out what is meant, whether it will run and has room, and fetches it. */
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkDiskSpace, freeDiskBytes, missingBytes } from '../../core/download/disk-space.ts';
 import { DownloadError } from '../../core/download/download-error.ts';
@@ -24,6 +25,7 @@ import { explainDiskError } from '../disk-error.ts';
 import { formatBytes } from '../format-bytes.ts';
 import { startProgress } from '../progress.ts';
 import { fitWords } from './fit-words.ts';
+import { removeEmptyFolders } from './empty-folders.ts';
 import { hubEndpoint, hubToken } from './hub-environment.ts';
 import { onlyArgument, withModels, type OpenModels } from './open-models.ts';
 
@@ -31,16 +33,18 @@ export async function pullModel({ flags, positionals }: CommandInput, context: C
   const what = onlyArgument(positionals, 'pull which model? For example hf:Qwen/Qwen3-8B-GGUF.');
   const sha256 = parseSha256(flags['sha256']);
   return withModels(context, async (models) => {
+    const folder = models.settings['models.folder'];
     const pull = startPull(models, context);
     const plan = await makePlan({ what, sha256 }, pull).catch((error: unknown) => {
-      throw explain(error, { what, folder: models.settings['models.folder'] });
+      throw explain(error, folder);
     });
     if (!(await isWise(plan, flags['yes'] === true, pull))) {
       context.terminal.say('Nothing was fetched.');
       return 1;
     }
     const isNew = await fetchAll(plan, pull).catch(async (error: unknown) => {
-      throw explain(error, { what, folder: models.settings['models.folder'], kept: await keptWords(plan) });
+      await removeEmptyFolders(dirname(plan.files[0].path), folder);
+      throw explain(error, folder, await keptWords(plan));
     });
     await report(plan, isNew, pull);
     return 0;
@@ -90,7 +94,7 @@ async function makePlan(
 /** A model that will not run is fetched only for those who say so; it may be meant for another machine. */
 async function isWise({ files, totalBytes, fit }: PlannedPull, isSure: boolean, { terminal }: Pull): Promise<boolean> {
   terminal.say(`${formatBytes(totalBytes)} to ${files[0].path}`);
-  terminal.say(`In memory it ${fitWords(fit)}.`);
+  terminal.say(`In memory: ${fitWords(fit)}.`);
   if (fit.verdict !== 'does not fit') return true;
   const question = 'It does not fit into the memory of this machine. Fetch it all the same?';
   return confirm({ question, isSure }, terminal);
@@ -138,26 +142,23 @@ async function keptWords({ files, totalBytes }: PullPlan): Promise<string> {
   return ` ${formatBytes(keptBytes)} of ${formatBytes(totalBytes)} are kept: the same command goes on from there.`;
 }
 
-interface Attempt {
-  readonly what: string;
-  /** The models folder. */
-  readonly folder: string;
-  /** What can be gone on with. */
-  readonly kept?: string;
-}
-
-/** As the user should read it; what is no failure of a download is passed on. */
-function explain(error: unknown, { what, folder, kept = '' }: Attempt): unknown {
-  if (error instanceof UnclearChoiceError) return new CommandError(choiceWords(error, what));
+/**
+ * As the user should read it; what is no failure of a download is passed on.
+ * @param folder the models folder
+ * @param kept what can be gone on with
+ */
+function explain(error: unknown, folder: string, kept = ''): unknown {
+  if (error instanceof UnclearChoiceError) return new CommandError(choiceWords(error));
   if (!(error instanceof DownloadError)) return explainDiskError(error, folder);
   if (error.code === 'bad_reference') return new UsageError(error.message);
   const otherWay = error.code === 'unreachable' ? ` A file that was fetched elsewhere can go into ${folder}.` : '';
-  return new CommandError(error.message + kept + otherWay);
+  const isOurs = error.code !== 'busy' && error.code !== 'occupied';
+  return new CommandError(error.message + (isOurs ? kept : '') + otherWay);
 }
 
-function choiceWords({ kind, candidates }: UnclearChoiceError, what: string): string {
-  const [, repository = ''] = what.split(':');
-  const head = kind === 'absent' ? `hf:${repository} has no such model. It has:` : `${what} may mean any of these:`;
+function choiceWords({ kind, repository, candidates }: UnclearChoiceError): string {
+  const head =
+    kind === 'absent' ? `hf:${repository} has no such model. It has:` : `hf:${repository} has several. Say which:`;
   const width = Math.max(...candidates.map(({ name }) => name.length));
   const line = (one: ModelCandidate): string =>
     `  ${formatBytes(one.sizeBytes).padStart(8)}  ${one.name.padEnd(width)}  hf:${repository}:${shortest(one, candidates)}`;

@@ -1,5 +1,5 @@
-import { lstat, rm, rmdir } from 'node:fs/promises';
-import { dirname, sep } from 'node:path';
+import { lstat, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { InstalledModel } from '../../core/inference/model-catalog.ts';
 import { modelFiles } from '../../core/inference/model-files.ts';
 import { CommandError, type CommandContext, type CommandInput, type ExitCode } from '../command.ts';
@@ -7,6 +7,7 @@ import { confirm } from '../confirm.ts';
 import { explainDiskError } from '../disk-error.ts';
 import { formatBytes } from '../format-bytes.ts';
 import { findLiveServer } from '../live-server.ts';
+import { removeEmptyFolders } from './empty-folders.ts';
 import { onlyArgument, resolveModel, withModels } from './open-models.ts';
 
 export async function removeModel({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
@@ -55,17 +56,6 @@ async function removeFiles({ path }: InstalledModel): Promise<number> {
     if (found?.isFile() === true && found.nlink === 1) freed += found.size;
   }
   return freed;
-}
-
-/** Upwards to the models folder, which stays; the first that holds anything else ends it. */
-async function removeEmptyFolders(from: string, modelsFolder: string): Promise<void> {
-  for (let folder = from; folder.startsWith(modelsFolder + sep); folder = dirname(folder)) {
-    const isRemoved = await rmdir(folder).then(
-      () => true,
-      () => false,
-    );
-    if (!isRemoved) return;
-  }
 }
 
 async function isResident({ id }: InstalledModel, home: string): Promise<boolean> {

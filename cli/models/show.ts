@@ -45,7 +45,7 @@ function lines({ model, details, fit }: DescribedModel): readonly (readonly [str
     ['quantization', details.quantization],
     ['context', details.contextTokens === undefined ? 'not said' : `${details.contextTokens} tokens`],
     ['can do', modelCapabilities(details).join(', ')],
-    ['license', details.license ?? 'not said'],
+    ['license', details.license?.split('\n')[0] ?? 'not said'],
     ...(fit === undefined ? [] : [['in memory', fitWords(fit)] as const]),
   ];
 }

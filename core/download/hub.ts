@@ -27,7 +27,7 @@ export interface Hub {
 }
 
 interface HubOptions {
-  /** `https://huggingface.co`, without a path. */
+  /** `https://huggingface.co`; that of a mirror may have a path. */
   readonly endpoint: URL;
   readonly http: HttpClient;
   /** A token was given; it changes what a refusal means. */
@@ -48,19 +48,20 @@ const MAX_PAGES = 50;
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 
 export function createHub({ endpoint, http, hasToken }: HubOptions): Hub {
+  const base = endpoint.origin + endpoint.pathname.replace(/\/+$/, '');
   const subject = (repository: string): Subject => ({
     what: `hf:${repository}`,
-    page: new URL(`/${repository}`, endpoint).href,
+    page: `${base}/${repository}`,
     hasToken,
   });
 
   return {
     subject,
     fileUrl: (repository, path) =>
-      new URL(`/${repository}/resolve/main/${path.split('/').map(encodeURIComponent).join('/')}`, endpoint),
+      new URL(`${base}/${repository}/resolve/main/${path.split('/').map(encodeURIComponent).join('/')}`),
     async list(repository, signal) {
       const files: HubFile[] = [];
-      let next: URL | undefined = new URL(`/api/models/${repository}/tree/main?recursive=true`, endpoint);
+      let next: URL | undefined = new URL(`${base}/api/models/${repository}/tree/main?recursive=true`);
       for (let page = 0; next !== undefined && page < MAX_PAGES; page += 1) {
         const answer: HttpAnswer = await http.get(next, { signal, headers: { accept: 'application/json' } });
         if (answer.status !== 200) {

@@ -106,6 +106,7 @@ export class PartFile {
 
   /** Leaves what is there to a later attempt. */
   async keep(): Promise<void> {
+    if ((await this.#file.stat()).size === 0) return this.discard();
     await this.#file.sync();
     await this.#file.close();
     this.#state.close();

@@ -20,13 +20,15 @@ export interface PullPlan {
 /** Several models are meant, or none: the user has to say which. */
 export class UnclearChoiceError extends Error {
   override readonly name = 'UnclearChoiceError';
-  readonly candidates: readonly ModelCandidate[];
   /** `ambiguous`: all of the candidates are meant; `absent`: none, and they are what there is. */
   readonly kind: 'ambiguous' | 'absent';
+  readonly repository: string;
+  readonly candidates: readonly ModelCandidate[];
 
-  constructor(kind: 'ambiguous' | 'absent', candidates: readonly ModelCandidate[]) {
-    super('it is not clear which model is meant');
+  constructor(kind: 'ambiguous' | 'absent', repository: string, candidates: readonly ModelCandidate[]) {
+    super(`It is not clear which model of ${repository} is meant.`);
     this.kind = kind;
+    this.repository = repository;
     this.candidates = candidates;
   }
 }
@@ -68,8 +70,8 @@ async function filesOfHub({ repository, wanted }: HubReference, options: PullOpt
     throw new DownloadError('not_found', `hf:${repository} holds no GGUF model. Look for one whose name ends in GGUF.`);
   }
   const [chosen, ...more] = chooseModel(candidates, wanted);
-  if (chosen === undefined) throw new UnclearChoiceError('absent', candidates);
-  if (more.length > 0) throw new UnclearChoiceError('ambiguous', [chosen, ...more]);
+  if (chosen === undefined) throw new UnclearChoiceError('absent', repository, candidates);
+  if (more.length > 0) throw new UnclearChoiceError('ambiguous', repository, [chosen, ...more]);
   return chosen.files.map(({ path, sizeBytes, sha256 }) => ({
     url: hub.fileUrl(repository, path),
     path: join(modelsDir, ...checkedNames(`${repository}/${path}`)),

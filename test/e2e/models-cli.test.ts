@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { putFile, putOllamaModel } from '../support/app-models.ts';
-import { ggufModel as model } from '../support/gguf.ts';
+import { ggufModel, ggufModel as model } from '../support/gguf.ts';
 import { has, terminals } from '../support/requirements.ts';
 import { cliPath, runCli, type CliResult } from '../support/server.ts';
 
@@ -96,6 +96,20 @@ describe('rm', () => {
   });
 });
 
+test.runIf(has(terminals))('what a file calls itself can not command the terminal', async () => {
+  await putFile(
+    join(modelsDir, 'evil\u001b[2J\u009b2J.gguf'),
+    ggufModel(4000, { 'general.license': 'mit\u001b]0;x\u0007' }),
+  );
+  const { screen } = await typed('', 'list');
+  expect(screen).toContain('evil?[2J?2J');
+  const shown = (await typed('', 'show', "'evil\u001b[2J\u009b2J'")).screen;
+  expect(shown).toContain('mit?]0;x?');
+  for (const command of ['\u001b', '\u009b', '\u0007']) expect(screen + shown).not.toContain(command);
+  const piped = JSON.parse((await cli('list', '--json')).stdout) as { id: string }[];
+  expect(piped.map(({ id }) => id)).toContain('evil\u001b[2J\u009b2J');
+});
+
 test('show tells all that is known, of a damaged file too', async () => {
   const digest = await putOllamaModel(
     join(folder, '.ollama/models'),
@@ -104,7 +118,7 @@ test('show tells all that is known, of a damaged file too', async () => {
   );
   const shown = await cli('show', 'tiny');
   expect(shown.code).toBe(0);
-  for (const words of [digest, 'ollama', 'Q8_0', '4096 tokens', 'completion, tools', 'fits: about']) {
+  for (const words of [digest, 'ollama', 'Q8_0', '4096 tokens', 'completion, tools', 'fits, about']) {
     expect(shown.stdout).toContain(words);
   }
   expect(JSON.parse((await cli('show', 'foundation', '--json')).stdout)).toMatchObject({

@@ -74,7 +74,7 @@ describe('a model of the hub', () => {
     await expect(ask()).rejects.toMatchObject({ status: 404 });
     const pulled = await pull('hf:org/Tiny-GGUF');
     expect(pulled).toMatchObject({ code: 0, stdout: 'tiny-Q4_K_M\n' });
-    expect(pulled.stderr).toMatch(/In memory it fits.*SHA-256 was checked/s);
+    expect(pulled.stderr).toMatch(/In memory: fits.*SHA-256 was checked/s);
     expect(await everything()).toEqual([`org/Tiny-GGUF/${FILE}`]);
     expect((await ask()).choices[0]?.message.content).toContain('Paris');
     expect(JSON.parse((await cli('list', '--json')).stdout)).toEqual([
@@ -114,12 +114,13 @@ describe('a model of the hub', () => {
     expect(await pull('hf:org/many:q8_0')).toMatchObject({ code: 0, stdout: 'm-Q8_0\n' });
     expect(await pull('hf:org/many:m-IQ2_XS.gguf')).toMatchObject({ code: 0, stdout: 'm-IQ2_XS\n' });
     expect(await pull(`${hub.url}/org/many/blob/main/m-Q8_0.gguf`)).toMatchObject({ code: 0, stdout: 'm-Q8_0\n' });
+    expect((await pull(`${hub.url}/org/many/blob/main/m-Q5.gguf`)).stderr).toContain('hf:org/many:Q8_0');
     const absent = await pull('hf:org/many:Q5_K_M');
     expect(absent).toMatchObject({ code: 1, stdout: '' });
     expect(absent.stderr).toMatch(/no such model[^]*hf:org\/many:Q8_0[^]*hf:org\/many:Q4_K_M/);
     expect(absent.stderr).not.toMatch(/mmproj|imatrix/);
     offer('org/two', { 'a-Q4_K_M.gguf': model(), 'b-Q4_K_M.gguf': model() });
-    expect((await pull('hf:org/two')).stderr).toMatch(/may mean any of these[^]*hf:org\/two:a-Q4_K_M/);
+    expect((await pull('hf:org/two')).stderr).toMatch(/Say which[^]*hf:org\/two:a-Q4_K_M/);
     offer('org/none', { 'model.safetensors': model() });
     expect((await pull('hf:org/none')).stderr).toContain('no GGUF model');
   });

@@ -36,13 +36,14 @@ afterEach(async () => {
 interface Options {
   readonly sha256?: string;
   readonly silenceMs?: number;
+  readonly endpoint?: string;
   readonly onProgress?: (bytes: number) => void;
 }
 
-async function pull(what = 'hf:org/r', { sha256, silenceMs, onProgress }: Options = {}): Promise<string[]> {
+async function pull(what = 'hf:org/r', { sha256, silenceMs, endpoint, onProgress }: Options = {}): Promise<string[]> {
   const http = createHttpClient(silenceMs === undefined ? {} : { silenceMs });
   const { signal } = stop;
-  const hub = createHub({ endpoint: new URL(stub.url), http, hasToken: false });
+  const hub = createHub({ endpoint: new URL(endpoint ?? stub.url), http, hasToken: false });
   const plan = await planPull(parseModelReference(what, stub.url), { http, hub, modelsDir, sha256, signal });
   await readRemoteFacts(plan, { http, signal });
   const outcomes: string[] = [];
@@ -67,6 +68,12 @@ function cutAt(bytes: number): (done: number) => void {
     if (done === bytes) stub.release();
   };
 }
+
+test('a mirror may have a path', async () => {
+  offer(ggufModel());
+  await expect(pull('hf:org/r', { endpoint: `${stub.url}/mirror/` })).rejects.toMatchObject({ code: 'not_found' });
+  expect(stub.requests[0]?.path).toBe('/mirror/api/models/org/r/tree/main?recursive=true');
+});
 
 describe('what is interrupted goes on', () => {
   test('from where it broke off, and the pauses grow while nothing comes', async () => {
@@ -100,6 +107,7 @@ describe('what is interrupted goes on', () => {
     stub.faults.push(...Array.from({ length: 9 }, () => ({ kind: 'status', status: 503 }) as const));
     await expect(pull()).rejects.toMatchObject({ code: 'interrupted', message: expect.stringContaining('503') });
     expect(stub.downloads()).toHaveLength(5);
+    expect(await everything()).toEqual([]);
     stub.faults.splice(0, 9, ...Array.from({ length: 9 }, () => ({ kind: 'stall', afterBytes: 0 }) as const));
     await expect(pull('hf:org/r', { silenceMs: 200 })).rejects.toMatchObject({ code: 'interrupted' });
   });
