@@ -36,6 +36,10 @@ export interface Terminal {
   print(text: string): void;
   /** Words, to stderr. */
   say(text: string): void;
+  /** Writes over the line that it wrote last, and with no text takes it away; absent where stderr is no screen. */
+  readonly rewrite?: ((text: string) => void) | undefined;
+  /** Asks on stderr and hears the answer, empty when the user ends the program; absent where nobody can answer. */
+  readonly ask?: ((question: string) => Promise<string>) | undefined;
 }
 
 /** The user's mistake: said in one line, with exit code 2. */

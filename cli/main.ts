@@ -6,11 +6,13 @@ import { CommandError, UsageError, type Command, type CommandContext, type ExitC
 import { logs } from './logs.ts';
 import { version } from './package.ts';
 import { serve } from './serve.ts';
+import { models } from './models.ts';
 import { settings } from './settings.ts';
 import { status } from './status.ts';
 import { stop } from './stop.ts';
+import { processTerminal } from './terminal.ts';
 
-const COMMANDS: readonly Command[] = [serve, status, stop, logs, settings];
+const COMMANDS: readonly Command[] = [serve, status, stop, models, logs, settings];
 
 const USAGE = `Postern: a private gate to your own AI.
 
@@ -37,10 +39,7 @@ export async function run(argv: readonly string[]): Promise<void> {
   // A reader that has seen enough (`| head`) ends the program as Ctrl-C does.
   process.stdout.on('error', () => stopSignal.abort());
   const context: CommandContext = {
-    terminal: {
-      print: (text) => void process.stdout.write(`${text}\n`),
-      say: (text) => void process.stderr.write(`${text}\n`),
-    },
+    terminal: processTerminal(stopSignal.signal),
     environment: process.env,
     home: homeFolder(process.env),
     stop: stopSignal.signal,

@@ -1,10 +1,8 @@
 /** `postern serve`: where everything is wired together, started, and brought to an orderly end. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { lockHome, readRunFile, removeRunFile, writeRunFile } from '../core/config/home.ts';
 import { readSettingsFile, resolveSettings, type Settings } from '../core/config/settings.ts';
 import { createLocalInference, type LocalInference } from '../core/inference/local-inference.ts';
-import { createModelCatalog } from '../core/inference/model-catalog.ts';
 import { createModelDetailsReader } from '../core/inference/model-details.ts';
 import { createModelDigests, type ModelDigests } from '../core/inference/model-digests.ts';
 import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
@@ -18,6 +16,7 @@ import { routes } from '../gateway/routes.ts';
 import { createRunToken } from '../gateway/run-token.ts';
 import { createGateway } from '../gateway/server.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
+import { openModelCatalog } from './model-catalog.ts';
 import { packageRoot, version } from './package.ts';
 
 /** How long answers under way may go on after the service was told to stop. */
@@ -101,13 +100,10 @@ interface Running {
   readonly shutDown: AbortSignal;
 }
 
-async function start(settings: Settings, { home, terminal }: CommandContext): Promise<Running> {
+async function start(settings: Settings, { home, terminal, environment }: CommandContext): Promise<Running> {
   const startedAtMs = Date.now();
   const shutDown = new AbortController();
-  const catalog = createModelCatalog({
-    modelsDir: settings['models.folder'],
-    builtInPath: fileURLToPath(new URL('models/foundation/foundation.gguf', packageRoot)),
-  });
+  const catalog = openModelCatalog(settings, environment);
   const database = openDatabase(home);
   const modelDetails = createModelDetailsReader({ database });
   const inference = createLocalInference({
@@ -211,8 +207,9 @@ function report({ port }: Running, settings: Settings, asJson: boolean, { termin
   const url = `http://127.0.0.1:${port}`;
   if (asJson) return terminal.print(JSON.stringify({ url, pid: process.pid, home, version }));
   terminal.say(`Postern ${version} serves on ${url}`);
+  const discovered = settings['models.discover'] ? ', those of LM Studio and Ollama' : '';
   terminal.say(
-    `Models: *.gguf in ${settings['models.folder']}, and "foundation", a tiny built-in one that only shows how things work.`,
+    `Models: *.gguf in ${settings['models.folder']}${discovered}, and "foundation", a tiny built-in one that only shows how things work.`,
   );
   if (settings['server.expose'])
     terminal.say('Exposed: other machines can connect, and are refused without an access key.');

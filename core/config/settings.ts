@@ -53,6 +53,9 @@ const settingsSchema = z.strictObject({
     environment: 'SVC_MODELS_DIR',
     meaning: 'where model files (*.gguf) are',
   }),
+  'models.discover': z.boolean().default(true).register(definitions, {
+    meaning: 'also use the models that LM Studio and Ollama have downloaded',
+  }),
   'inference.threads': z.int().min(1).max(256).nullable().default(null).register(definitions, {
     meaning: 'CPU threads that generate; null takes all cores but one',
   }),

@@ -55,13 +55,3 @@ export function estimateMemory(facts: MemoryFacts, { contextTokens, sequences }:
 function roundUp(tokens: number): number {
   return Math.ceil(tokens / CONTEXT_STEP) * CONTEXT_STEP;
 }
-
-export type Fit = 'fits' | 'tight' | 'does not fit';
-
-/** Beyond this share of what is available, whatever else runs begins to push the model out. */
-const COMFORTABLE_SHARE = 0.85;
-
-export function judgeFit({ totalBytes }: Pick<MemoryEstimate, 'totalBytes'>, availableBytes: number): Fit {
-  if (totalBytes > availableBytes) return 'does not fit';
-  return totalBytes > availableBytes * COMFORTABLE_SHARE ? 'tight' : 'fits';
-}

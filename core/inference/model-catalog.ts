@@ -1,19 +1,22 @@
 /**
- * Which models there are: the built-in one, and every `*.gguf` under the models folder. Looks at names and sizes
- * only; whether a file holds a usable model is found out when it is loaded.
+ * Which models there are: the built-in one, every `*.gguf` under the models folder, and what other apps on this machine
+ * have downloaded already. Looks at names and sizes only; whether a file holds a usable model is found out when it is
+ * loaded.
  */
-import { readdir, stat } from 'node:fs/promises';
-import { basename, join, relative, sep } from 'node:path';
+import { stat } from 'node:fs/promises';
 import { ServiceError } from '../errors.ts';
+import { modelFiles } from './model-files.ts';
+import { describeFile, findGgufModels } from './model-sources/gguf-folder.ts';
+import type { FoundModel, ModelOrigin, ModelSource } from './model-sources/model-source.ts';
 
 /** The alias under which the built-in demonstrator model is always there. */
 export const BUILT_IN_MODEL_ID = 'foundation';
 
-/** How deep below the models folder files are looked for: `<publisher>/<model>/<file>` and one level to spare. */
-const MAX_FOLDER_DEPTH = 4;
-
 /** Longer than any file name; an error is no place for whatever else was sent as an id. */
 const MAX_QUOTED_ID = 200;
+
+/** The tag that every name of Ollama's has, said or not. */
+const DEFAULT_TAG = ':latest';
 
 export interface InstalledModel {
   /** What clients call it. */
@@ -22,39 +25,62 @@ export interface InstalledModel {
   /** Bytes on disk, all parts of a split file together. */
   readonly sizeBytes: number;
   readonly modifiedAtMs: number;
+  /** Whose file it is; Postern changes only what is in its own folder. */
+  readonly origin: ModelOrigin;
   readonly isBuiltIn: boolean;
+  /** `sha256:<hex>` where it is known without reading the file. */
+  readonly digest?: string | undefined;
 }
 
 export interface ModelCatalog {
   /** Everything installed, the built-in model first, the others by id. Reads the disk. */
   list(): Promise<readonly InstalledModel[]>;
   /**
-   * The model a client means. Reads the disk only for an id not seen before.
+   * The model a client means; `:latest` at the end of a name may be there or not. Looks through the disk only for an id
+   * not seen before, or whose file has changed since.
    * @throws {ServiceError} `model_not_found`
    */
   resolve(id: string): Promise<InstalledModel>;
 }
 
-/** @param options.modelsDir need not exist; an absent folder holds no models. */
-export function createModelCatalog(options: {
+interface ModelCatalogOptions {
+  /** Need not exist; an absent folder holds no models. */
   readonly modelsDir: string;
   readonly builtInPath: string;
-}): ModelCatalog {
+  /** Further places, in the order in which they win where two have the same model. */
+  readonly sources?: readonly ModelSource[];
+}
+
+export function createModelCatalog({ modelsDir, builtInPath, sources = [] }: ModelCatalogOptions): ModelCatalog {
   let known: ReadonlyMap<string, InstalledModel> = new Map();
+  const all: readonly ModelSource[] = [
+    { origin: 'built-in', find: () => findBuiltIn(builtInPath) },
+    { origin: 'folder', find: () => findGgufModels(modelsDir) },
+    ...sources,
+  ];
 
   async function list(): Promise<readonly InstalledModel[]> {
-    const [builtIn, files] = await Promise.all([describe(options.builtInPath), ggufFiles(options.modelsDir, 0)]);
-    const installed = nameModels(files, options.modelsDir).filter((model) => model.id !== BUILT_IN_MODEL_ID);
-    installed.sort((a, b) => (a.id < b.id ? -1 : 1));
-    const models = [{ ...builtIn, id: BUILT_IN_MODEL_ID, isBuiltIn: true }, ...installed];
+    const found = await Promise.all(
+      all.map(async (source) => ({ origin: source.origin, models: await source.find() })),
+    );
+    const [builtIn, ...others] = merge(found);
+    others.sort((a, b) => (a.id < b.id ? -1 : 1));
+    const models = builtIn === undefined ? [] : [builtIn, ...others];
     known = new Map(models.map((model) => [model.id, model]));
     return models;
+  }
+
+  const named = (id: string): InstalledModel | undefined => known.get(id) ?? known.get(otherTag(id));
+
+  async function findKnown(id: string): Promise<InstalledModel | undefined> {
+    const model = named(id);
+    return model !== undefined && (await isUnchanged(model)) ? model : undefined;
   }
 
   return {
     list,
     async resolve(id) {
-      const model = known.get(id) ?? (await list().then(() => known.get(id)));
+      const model = (await findKnown(id)) ?? (await list().then(() => named(id)));
       if (model !== undefined) return model;
       throw new ServiceError(
         'model_not_found',
@@ -67,65 +93,43 @@ export function createModelCatalog(options: {
   };
 }
 
-interface ModelFile {
-  readonly path: string;
-  readonly sizeBytes: number;
-  readonly modifiedAtMs: number;
+function otherTag(id: string): string {
+  return id.endsWith(DEFAULT_TAG) ? id.slice(0, -DEFAULT_TAG.length) : `${id}${DEFAULT_TAG}`;
 }
 
-/** `name-00001-of-00003.gguf`: llama.cpp opens the first part and finds the others by itself. */
-const SPLIT_PART = /-(\d{5})-of-\d{5}$/;
+async function findBuiltIn(path: string): Promise<readonly FoundModel[]> {
+  const file = (await describeFile(path)) ?? { path, sizeBytes: 0, modifiedAtMs: 0, fileKey: path };
+  return [{ ...file, id: BUILT_IN_MODEL_ID, longId: BUILT_IN_MODEL_ID }];
+}
 
-/** A model's id is its file name without the extension, or its path where two files share a name. */
-function nameModels(files: readonly ModelFile[], modelsDir: string): InstalledModel[] {
-  const byPath = new Map<string, ModelFile>();
-  for (const file of files) {
-    const stem = file.path.slice(0, -'.gguf'.length);
-    const whole = stem.replace(SPLIT_PART, '');
-    const part = SPLIT_PART.exec(stem)?.[1];
-    const other = byPath.get(whole);
-    byPath.set(whole, {
-      path: part === undefined || part === '00001' ? file.path : (other?.path ?? file.path),
-      sizeBytes: file.sizeBytes + (other?.sizeBytes ?? 0),
-      modifiedAtMs: Math.max(file.modifiedAtMs, other?.modifiedAtMs ?? 0),
-    });
+interface Findings {
+  readonly origin: ModelOrigin;
+  readonly models: readonly FoundModel[];
+}
+
+/**
+ * No id twice. Of two files with one name and one size the first is taken to be both; where the sizes differ the second
+ * is there under its longer name. A file that two apps share is there once, unless Ollama has a name of its own for it.
+ */
+function merge(findings: readonly Findings[]): InstalledModel[] {
+  const byId = new Map<string, InstalledModel>();
+  const fileKeys = new Set<string>();
+  for (const { origin, models } of findings) {
+    const isNewFile = ({ fileKey }: FoundModel): boolean => origin === 'ollama' || !fileKeys.has(fileKey);
+    for (const { id, longId, fileKey: _, ...file } of models.filter(isNewFile)) {
+      const isTaken = byId.has(id);
+      const name = isTaken ? longId : id;
+      if (byId.has(name) || (isTaken && byId.get(id)?.sizeBytes === file.sizeBytes)) continue;
+      byId.set(name, { ...file, id: name, origin, isBuiltIn: origin === 'built-in' });
+    }
+    for (const { fileKey } of models) fileKeys.add(fileKey);
   }
-  const uses = new Map<string, number>();
-  for (const whole of byPath.keys()) uses.set(basename(whole), (uses.get(basename(whole)) ?? 0) + 1);
-  return [...byPath].map(([whole, file]) => ({
-    ...file,
-    id: uses.get(basename(whole)) === 1 ? basename(whole) : relative(modelsDir, whole).split(sep).join('/'),
-    isBuiltIn: false,
-  }));
+  return [...byId.values()];
 }
 
-async function ggufFiles(folder: string, depth: number): Promise<ModelFile[]> {
-  if (depth > MAX_FOLDER_DEPTH) return [];
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  const found = await Promise.all(
-    entries.map(async (entry) => {
-      const path = join(folder, entry.name);
-      if (isModelFile(entry.name)) return [await describe(path)].filter((file) => file.sizeBytes >= 0);
-      const maybeFolder = entry.isDirectory() || entry.isSymbolicLink();
-      return maybeFolder ? ggufFiles(path, depth + 1) : [];
-    }),
-  );
-  return found.flat();
-}
-
-/** A projector (`mmproj`) is a part of another model, not one that can be talked to. */
-function isModelFile(name: string): boolean {
-  return name.endsWith('.gguf') && !name.startsWith('.') && !/mmproj/i.test(name);
-}
-
-/** Follows links, since people keep models on another disk. A link to nothing has size -1. */
-async function describe(path: string): Promise<InstalledModel> {
+/** The parts of a split file have sizes of their own; there the first one's presence has to do. */
+async function isUnchanged({ path, sizeBytes, modifiedAtMs }: InstalledModel): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
-  return {
-    id: basename(path),
-    path,
-    sizeBytes: found?.isFile() === true ? found.size : -1,
-    modifiedAtMs: Math.floor(found?.mtimeMs ?? 0),
-    isBuiltIn: false,
-  };
+  if (found?.isFile() !== true) return false;
+  return modelFiles(path).length > 1 || (found.size === sizeBytes && Math.floor(found.mtimeMs) === modifiedAtMs);
 }

@@ -10,6 +10,7 @@ import { z } from 'zod';
 import type { Database } from '../storage/database.ts';
 import { createFileCache } from './file-cache.ts';
 import { memoryFacts, memoryFactsSchema } from './memory-facts.ts';
+import { generatesText } from './model-capabilities.ts';
 import type { InstalledModel } from './model-catalog.ts';
 import { modelFiles } from './model-files.ts';
 
@@ -113,8 +114,7 @@ function describe(raw: Readonly<Record<string, unknown>>, { parameterCount, weig
     quantization: typeof fileType === 'number' ? (GGMLFileQuantizationType[fileType] ?? 'unknown') : 'unknown',
     contextTokens: positive(metadata[`${architecture}.context_length`]),
     embeddingLength: positive(metadata[`${architecture}.embedding_length`]),
-    // llama.cpp: only models that pool their outputs into one vector have this key.
-    isGenerative: metadata[`${architecture}.pooling_type`] === undefined,
+    isGenerative: generatesText(architecture, metadata),
     chatTemplate: text('tokenizer.chat_template'),
     license: text('general.license'),
     memory: memoryFacts(raw, weightBytes),

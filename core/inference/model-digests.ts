@@ -35,7 +35,7 @@ export function createModelDigests({ database, atOnceBytes = AT_ONCE_BYTES }: Mo
   const digests = new Digests(createFileCache(database, 'model_digests'));
   return {
     find: async (model) => {
-      const known = digests.known(model);
+      const known = model.digest ?? digests.known(model);
       if (known !== undefined) return known;
       if (model.sizeBytes <= atOnceBytes) return digests.compute(model);
       digests.computeLater(model);

@@ -1,6 +1,7 @@
 /**
  * How much memory a new process could have now without anything being killed or swapped out. On Linux that is what the
- * kernel reckons to be available, or less where a control group (a container, a systemd unit) sets a limit.
+ * kernel reckons to be available, or less where a control group (a container, a systemd unit) sets a limit; on macOS
+ * what is free or was not used of late, since there next to nothing is ever free.
  *
  * Not `process.availableMemory()`: that counts a control group's page cache as used up, and so finds next to nothing
  * available as soon as a large model file was read once.
@@ -10,27 +11,47 @@
  * https://docs.kernel.org/admin-guide/cgroup-v1/memory.html
  */
 import { readFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
 import { freemem } from 'node:os';
 
 export interface MemorySource {
   /** The text of a file of the system, undefined where there is none. */
   readText(path: string): Promise<string | undefined>;
-  /** Asked where the system has no such files. */
+  /** What macOS' `vm_stat` prints; undefined on other systems. */
+  vmStat(): Promise<string | undefined>;
+  /** Asked where the system tells neither. */
   freeBytes(): number;
 }
 
 const thisMachine: MemorySource = {
   readText: (path) => readFile(path, 'utf8').catch(() => undefined),
+  vmStat: async () => (process.platform === 'darwin' ? runVmStat() : undefined),
   freeBytes: freemem,
 };
+
+function runVmStat(): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    execFile('/usr/bin/vm_stat', (error, stdout) => resolve(error === null ? stdout : undefined));
+  });
+}
 
 /** Zero where a limit is exceeded already. Memory that a resident model occupies is not available. */
 export async function availableMemoryBytes(source: MemorySource = thisMachine): Promise<number> {
   const system = kibibytes(await source.readText('/proc/meminfo'), 'MemAvailable:');
-  if (system === undefined) return source.freeBytes();
+  if (system === undefined) return pagesAvailable(await source.vmStat()) ?? source.freeBytes();
   const groups = controlGroups((await source.readText('/proc/self/cgroup')) ?? '');
   const rooms = await Promise.all(groups.map((group) => roomIn(group, source)));
   return Math.max(0, Math.min(system, ...rooms));
+}
+
+/** Pages that are free, and those that the system would reuse first. */
+function pagesAvailable(vmStat: string | undefined): number | undefined {
+  const pageBytes = bytes(/page size of (\d+) bytes/.exec(vmStat ?? '')?.[1]);
+  const [free, speculative, inactive] = ['free', 'speculative', 'inactive'].map((kind) =>
+    bytes(new RegExp(`^Pages ${kind}:\\s+(\\d+)\\.$`, 'm').exec(vmStat ?? '')?.[1]),
+  );
+  if (pageBytes === undefined || free === undefined || inactive === undefined) return undefined;
+  return pageBytes * (free + (speculative ?? 0) + inactive);
 }
 
 interface ControlGroup {

@@ -30,6 +30,14 @@ export const getModel: Route = {
   },
 };
 
-function encodeModel({ id, modifiedAtMs }: InstalledModel): object {
-  return { id, object: 'model', created: Math.floor(modifiedAtMs / 1000), owned_by: 'postern' };
+/** Where a model came from, since what a file says about its maker can't be relied on. */
+const OWNERS = {
+  'built-in': 'postern',
+  folder: 'local',
+  'lm-studio': 'lm-studio',
+  ollama: 'ollama',
+} as const satisfies Record<InstalledModel['origin'], string>;
+
+function encodeModel({ id, modifiedAtMs, origin }: InstalledModel): object {
+  return { id, object: 'model', created: Math.floor(modifiedAtMs / 1000), owned_by: OWNERS[origin] };
 }

@@ -19,7 +19,6 @@ import {
   type OllamaClock,
   type OllamaRoute,
 } from '../wire/ollama-response.ts';
-import { resolveModel } from './ollama-models.ts';
 
 export const ollamaChat: Route = {
   method: 'POST',
@@ -54,7 +53,7 @@ interface Asked {
 
 async function answer({ route, ask }: Asked, { signal }: GatewayRequest, services: Services): Promise<Reply> {
   const clock = startClock(services);
-  const { id } = await resolveModel(services.catalog, ask.model);
+  const { id } = await services.catalog.resolve(ask.model);
   const envelope = () => ({ route, model: ask.model, clock, loadDuration: clock.elapsed() });
   const headers = ignoredHeaders(ask.ignored);
   if (ask.task !== 'answer') {

@@ -1,7 +1,7 @@
 /** What models there are, in Ollama's words: `GET /api/tags`, `POST /api/show`, `GET /api/ps`, `GET /api/version`. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceError } from '../../core/errors.ts';
-import type { InstalledModel, ModelCatalog } from '../../core/inference/model-catalog.ts';
+import type { InstalledModel } from '../../core/inference/model-catalog.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
 import { parseJsonBody } from '../json-body.ts';
 import type { Route, Services } from '../route.ts';
@@ -50,7 +50,7 @@ export const ollamaShow: Route = {
   body: ollamaShowRequestSchema,
   encodeError: encodeOllamaError,
   async handle({ body }, { catalog, modelDetails }) {
-    const model = await resolveModel(catalog, parseShowRequest(parseJsonBody(body)));
+    const model = await catalog.resolve(parseShowRequest(parseJsonBody(body)));
     const details = await modelDetails.read(model);
     if (details === undefined) {
       throw new ServiceError('engine_failed', 'The model file can not be read: it is damaged, or no GGUF file.');
@@ -89,16 +89,6 @@ export const ollamaVersion: Route = {
   encodeError: encodeOllamaError,
   handle: (_request, { control }) => ({ body: { version: OLLAMA_VERSION, postern_version: control.version } }),
 };
-
-const DEFAULT_TAG = ':latest';
-
-/**
- * The model that a client of Ollama means, which may have been given the tag that every name has there.
- * @throws {ServiceError} `model_not_found`
- */
-export async function resolveModel(catalog: ModelCatalog, name: string): Promise<InstalledModel> {
-  return catalog.resolve(name.endsWith(DEFAULT_TAG) ? name.slice(0, -DEFAULT_TAG.length) : name);
-}
 
 async function lookUp(
   models: readonly InstalledModel[],

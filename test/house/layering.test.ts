@@ -26,7 +26,10 @@ const ROOMS: Readonly<Record<string, Room>> = {
     packages: [/^@noble\//, /^node:crypto$/],
     why: 'the one place where the channel meets Node, to use its faster primitives',
   },
-  core: { mayImport: [], why: 'usable as a library, with no route to authority: it knows no HTTP, no key, no caller' },
+  core: {
+    mayImport: [],
+    why: 'usable as a library, with no route to authority: it serves no HTTP, knows no key, no caller',
+  },
   gateway: { mayImport: ['channel', 'channel/node', 'core'], why: 'the only door' },
   cli: { mayImport: ['channel', 'core', 'gateway'], why: 'the only place that wires things together' },
 };

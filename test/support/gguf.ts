@@ -26,6 +26,12 @@ export function ggufBytes({ metadata, tensors = {} }: GgufContent): Buffer {
   return Buffer.concat([...head, ...entries, ...infos, Buffer.alloc(offset + 32)]);
 }
 
+/** A whole GGUF file of some size, no two bytes of its weights alike for long. */
+export function ggufModel(bytes = 1_000_000, header: Readonly<Record<string, string | number>> = {}): Buffer {
+  const file = ggufBytes({ metadata: { 'general.architecture': 'llama', ...header }, tensors: { a: [bytes / 4] } });
+  for (let at = file.length - bytes; at < file.length; at += 1) file[at] = (at * 2_654_435_761) >>> 24;
+  return file;
+}
 function typed(value: Value): Buffer {
   if (typeof value === 'string') return Buffer.concat([uint32(TYPES.string), string(value)]);
   if (typeof value === 'boolean') return Buffer.concat([uint32(TYPES.bool), Buffer.from([Number(value)])]);

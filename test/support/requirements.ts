@@ -19,3 +19,9 @@ export const networkNamespaces: Requirement = {
   isMet: process.platform === 'linux' && process.getuid?.() === 0 && spawnSync('ip', ['netns', 'list']).status === 0,
   remedy: 'Network namespaces need Linux, root, and the Debian package iproute2.',
 };
+
+/** A terminal for a program, with a person in front of it. */
+export const terminals: Requirement = {
+  isMet: process.platform === 'linux' && spawnSync('script', ['--version']).status === 0,
+  remedy: "A terminal of one's own needs Linux and util-linux' script (Debian: bsdutils).",
+};

@@ -48,6 +48,9 @@ export async function startServer({
       ...process.env,
       SVC_HOME: ownHome,
       SVC_MODELS_DIR: modelsDir ?? join(ownHome, 'no-models'),
+      // The models of whoever runs the tests are none of their business.
+      HOME: ownHome,
+      OLLAMA_MODELS: join(ownHome, 'no-models'),
       ...environment,
     },
   });

@@ -6,7 +6,14 @@ import type { InstalledModel, ModelCatalog } from '../../../core/inference/model
 
 const MINUTE_MS = 60_000;
 
-const model = (id: string): InstalledModel => ({ id, path: id, sizeBytes: 1, modifiedAtMs: 0, isBuiltIn: false });
+const model = (id: string): InstalledModel => ({
+  id,
+  path: id,
+  sizeBytes: 1,
+  modifiedAtMs: 0,
+  origin: 'folder',
+  isBuiltIn: false,
+});
 const catalog: ModelCatalog = { list: async () => [model('a'), model('b')], resolve: async (id) => model(id) };
 const call = { prompt: [] };
 

@@ -3,7 +3,7 @@ import { gguf } from '@huggingface/gguf';
 import fc from 'fast-check';
 import { getLlama, GgufInsights, readGgufFileInfo } from 'node-llama-cpp';
 import { describe, expect, test } from 'vitest';
-import { estimateMemory, judgeFit } from '../../../core/inference/memory-estimate.ts';
+import { estimateMemory } from '../../../core/inference/memory-estimate.ts';
 import { memoryFacts } from '../../../core/inference/memory-facts.ts';
 import { runs } from '../../support/sampling.ts';
 
@@ -141,14 +141,4 @@ test('more context or more sequences never take less, and weights count in full'
     }),
     runs(2000),
   );
-});
-
-test.each([
-  [100, 'fits'],
-  [850, 'fits'],
-  [851, 'tight'],
-  [1000, 'tight'],
-  [1001, 'does not fit'],
-] as const)('%i bytes of 1000 available: %s', (totalBytes, fit) => {
-  expect(judgeFit({ totalBytes }, 1000)).toBe(fit);
 });

@@ -16,6 +16,7 @@ const model = (id: string): InstalledModel => ({
   path: id,
   sizeBytes: Number(/\d+$/.exec(id)?.[0] ?? 1) * GB,
   modifiedAtMs: 0,
+  origin: 'folder',
   isBuiltIn: false,
 });
 

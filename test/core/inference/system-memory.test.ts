@@ -6,7 +6,11 @@ const MEMINFO = 'MemTotal:       24684092 kB\nMemFree:  1 kB\nMemAvailable:   20
 const SYSTEM = 20_000 * 1024;
 
 const available = (files: Record<string, string>) =>
-  availableMemoryBytes({ readText: async (path) => files[path], freeBytes: () => 42 });
+  availableMemoryBytes({
+    readText: async (path) => files[path],
+    vmStat: async () => files['vm_stat'],
+    freeBytes: () => 42,
+  });
 
 test('this machine has some, and not more than there is', async () => {
   expect(await availableMemoryBytes()).toBeGreaterThan(0);
@@ -17,6 +21,20 @@ test('what the kernel reckons to be available; elsewhere what is free', async ()
   expect(await available({ '/proc/meminfo': MEMINFO })).toBe(SYSTEM);
   expect(await available({})).toBe(42);
   expect(await available({ '/proc/meminfo': 'nonsense' })).toBe(42);
+});
+
+test('on macOS what is free, or has not been used of late', async () => {
+  const vmStat = [
+    'Mach Virtual Memory Statistics: (page size of 16384 bytes)',
+    'Pages free:                                   10.',
+    'Pages active:                             200000.',
+    'Pages inactive:                              200.',
+    'Pages speculative:                             5.',
+    'Pages purgeable:                              99.',
+    '"Translation faults":                   123456.',
+  ].join('\n');
+  expect(await available({ vm_stat: vmStat })).toBe(215 * 16_384);
+  expect(await available({ vm_stat: 'nonsense' })).toBe(42);
 });
 
 const v2 = { '/proc/meminfo': MEMINFO, '/proc/self/cgroup': '0::/user.slice/postern.service\n' };

@@ -10,7 +10,14 @@ import { ollamaPs, ollamaTags } from '../../../gateway/routes/ollama-models.ts';
 import { ollamaFaults, parseLines } from '../../support/ollama-schema.ts';
 import { streamOf } from '../../support/port-events.ts';
 
-const model: InstalledModel = { id: 'm', path: '/m.gguf', sizeBytes: 5, modifiedAtMs: 0, isBuiltIn: false };
+const model: InstalledModel = {
+  id: 'm',
+  path: '/m.gguf',
+  sizeBytes: 5,
+  modifiedAtMs: 0,
+  origin: 'folder',
+  isBuiltIn: false,
+};
 
 const answer: ModelStreamPart[] = [
   { type: 'stream-start', warnings: [] },
@@ -66,7 +73,7 @@ function fake(overrides: Partial<Services> = {}): Fake {
     catalog: {
       list: async () => [model],
       resolve: async (id) => {
-        if (id === model.id) return model;
+        if (id === model.id || id === `${model.id}:latest`) return model;
         throw new ServiceError('model_not_found', `The model '${id}' is not installed.`);
       },
     },

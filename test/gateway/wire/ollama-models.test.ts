@@ -10,6 +10,7 @@ const model: InstalledModel = {
   path: '/somewhere/private/tiny.gguf',
   sizeBytes: 123,
   modifiedAtMs: 1_700_000_000_000,
+  origin: 'folder',
   isBuiltIn: false,
 };
 const details: ModelDetails = {

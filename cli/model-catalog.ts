@@ -1,0 +1,21 @@
+/** The catalog as the settings ask for it, the same for the service and for the command line. */
+import { homedir } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import type { Settings } from '../core/config/settings.ts';
+import { createModelCatalog, type ModelCatalog } from '../core/inference/model-catalog.ts';
+import { lmStudioModels } from '../core/inference/model-sources/lm-studio.ts';
+import { ollamaModels } from '../core/inference/model-sources/ollama.ts';
+import { packageRoot } from './package.ts';
+
+export function openModelCatalog(
+  settings: Pick<Settings, 'models.folder' | 'models.discover'>,
+  environment: Readonly<Record<string, string | undefined>>,
+): ModelCatalog {
+  const userHome = homedir();
+  const ollama = { userHome, modelsFolder: environment['OLLAMA_MODELS'], platform: process.platform };
+  return createModelCatalog({
+    modelsDir: settings['models.folder'],
+    builtInPath: fileURLToPath(new URL('models/foundation/foundation.gguf', packageRoot)),
+    sources: settings['models.discover'] ? [lmStudioModels(userHome), ollamaModels(ollama)] : [],
+  });
+}

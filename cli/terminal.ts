@@ -1,0 +1,39 @@
+/** The process's own standard streams, as commands see them. */
+import { createInterface } from 'node:readline/promises';
+import type { Terminal } from './command.ts';
+
+/** Clears the line and goes back to its beginning (ECMA-48: EL, CR). */
+const CLEAR_LINE = '\u001b[2K\r';
+
+/** @param stop ends a question that nobody has answered yet */
+export function processTerminal(stop: AbortSignal): Terminal {
+  const { stdin, stdout, stderr } = process;
+  return {
+    // Programs that read it get every byte.
+    print: (text) => void stdout.write(`${stdout.isTTY ? plain(text) : text}\n`),
+    say: (text) => void stderr.write(`${plain(text)}\n`),
+    rewrite: stderr.isTTY
+      ? (text) => void stderr.write(CLEAR_LINE + plain(text).slice(0, Math.max(0, stderr.columns - 1)))
+      : undefined,
+    ask: stdin.isTTY && stderr.isTTY ? (question) => askUser(question, stop) : undefined,
+  };
+}
+
+/** Names of files, and what stands in them, come from anywhere: none of it may command the terminal. */
+function plain(text: string): string {
+  // oxlint-disable-next-line no-control-regex
+  return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
+}
+
+/** Without a terminal of its own: Ctrl-C then reaches the program as the signal that it is. */
+async function askUser(question: string, stop: AbortSignal): Promise<string> {
+  const reader = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
+  try {
+    return await reader.question(question, { signal: stop });
+  } catch (error) {
+    if (stop.aborted) return '';
+    throw error;
+  } finally {
+    reader.close();
+  }
+}
