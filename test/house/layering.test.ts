@@ -26,6 +26,11 @@ const ROOMS: Readonly<Record<string, Room>> = {
     packages: [/^@noble\//, /^node:crypto$/],
     why: 'the one place where the channel meets Node, to use its faster primitives',
   },
+  identity: {
+    mayImport: ['channel'],
+    packages: [/^@noble\//, /^@scure\/bip39/],
+    why: 'pairing is a handshake that ends in a key; devices read keys too, so it runs in a browser',
+  },
   core: { mayImport: [], why: 'usable as a library, with no route to authority: it knows no HTTP, no key, no caller' },
   gateway: { mayImport: ['channel', 'channel/node', 'core'], why: 'the only door' },
   cli: { mayImport: ['channel', 'core', 'gateway'], why: 'the only place that wires things together' },
