@@ -31,6 +31,10 @@ const ROOMS: Readonly<Record<string, Room>> = {
     packages: [/^@noble\//, /^@scure\/bip39/],
     why: 'pairing is a handshake that ends in a key; devices read keys too, so it runs in a browser',
   },
+  'identity/node': {
+    mayImport: ['identity', 'channel'],
+    why: 'where identity meets the machine: the credential store, the vault file, the list of keys',
+  },
   core: { mayImport: [], why: 'usable as a library, with no route to authority: it knows no HTTP, no key, no caller' },
   gateway: { mayImport: ['channel', 'channel/node', 'core'], why: 'the only door' },
   cli: { mayImport: ['channel', 'core', 'gateway'], why: 'the only place that wires things together' },

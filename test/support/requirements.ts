@@ -19,3 +19,11 @@ export const networkNamespaces: Requirement = {
   isMet: process.platform === 'linux' && process.getuid?.() === 0 && spawnSync('ip', ['netns', 'list']).status === 0,
   remedy: 'Network namespaces need Linux, root, and the Debian package iproute2.',
 };
+
+/** A credential store as a Linux desktop has it, in a session of its own. */
+export const gnomeKeyring: Requirement = {
+  isMet: ['dbus-run-session', 'gnome-keyring-daemon', 'secret-tool'].every(
+    (program) => spawnSync('which', [program]).status === 0,
+  ),
+  remedy: 'A credential store needs the Debian packages gnome-keyring, dbus-x11 and libsecret-tools.',
+};
