@@ -36,6 +36,10 @@ export interface Terminal {
   print(text: string): void;
   /** Words, to stderr. */
   say(text: string): void;
+  /** Whether a person reads the data, and not a file or a program. */
+  readonly isInteractive: boolean;
+  /** What is piped in, all of it; or the line that a person types, who is asked first. @throws {CommandError} */
+  read(question: string): Promise<string>;
 }
 
 /** The user's mistake: said in one line, with exit code 2. */

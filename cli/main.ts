@@ -2,14 +2,18 @@
 import { parseArgs } from 'node:util';
 import { SettingsError } from '../core/config/settings.ts';
 import { homeFolder } from '../core/config/home.ts';
+import { IdentityError } from '../identity/node/secret-store.ts';
+import { audit } from './audit.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
+import { identity } from './identity.ts';
 import { version } from './package.ts';
 import { serve } from './serve.ts';
 import { settings } from './settings.ts';
+import { readInput } from './standard-input.ts';
 import { status } from './status.ts';
 import { stop } from './stop.ts';
 
-const COMMANDS: readonly Command[] = [serve, status, stop, settings];
+const COMMANDS: readonly Command[] = [serve, status, stop, settings, identity, audit];
 
 const USAGE = `Postern: a private gate to your own AI.
 
@@ -33,10 +37,13 @@ export async function run(argv: readonly string[]): Promise<void> {
   const onSignal = (): void => (stopSignal.signal.aborted ? stopNow : stopSignal).abort();
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
+  const say = (text: string): void => void process.stderr.write(`${text}\n`);
   const context: CommandContext = {
     terminal: {
       print: (text) => void process.stdout.write(`${text}\n`),
-      say: (text) => void process.stderr.write(`${text}\n`),
+      say,
+      isInteractive: process.stdout.isTTY,
+      read: (question) => readInput(process.stdin, () => say(question)),
     },
     environment: process.env,
     home: homeFolder(process.env),
@@ -84,7 +91,7 @@ async function runCommand(command: Command, args: readonly string[], context: Co
 }
 
 function explain(error: unknown, command: Command, { terminal }: CommandContext): ExitCode {
-  if (error instanceof CommandError || error instanceof SettingsError) {
+  if (error instanceof CommandError || error instanceof SettingsError || error instanceof IdentityError) {
     terminal.say(`postern: ${error.message}`);
     return 1;
   }

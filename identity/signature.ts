@@ -50,7 +50,10 @@ export function findSigner(hash: Uint8Array, signature: Uint8Array): Address | u
   const recovery = (signature[SIGNATURE_BYTES - 1] ?? 0) - V_OFFSET;
   const recovered = concatBytes(Uint8Array.of(recovery), signature.subarray(0, -1));
   try {
-    return addressOfPublicKey(secp256k1.recoverPublicKey(recovered, hash, HASHED));
+    // Not by `secp256k1.recoverPublicKey`, which compresses the point: undoing that costs a square root.
+    return addressOfPublicKey(
+      secp256k1.Signature.fromBytes(recovered, 'recovered').recoverPublicKey(hash).toBytes(false),
+    );
   } catch {
     // No point of the curve has this r.
     return undefined;

@@ -5,6 +5,7 @@
  * It lives in memory: an approval that nobody waits for any more is worth nothing, so all of them die with the process.
  */
 import { deferred } from '../deferred.ts';
+import { printable } from '../printable.ts';
 import type { SetTimer } from '../timer.ts';
 
 export type ApprovalKind = 'pairing' | 'tool_permission' | 'spend' | 'high_risk_config';
@@ -168,19 +169,16 @@ function approvalOf(
   { id, createdAt }: Pick<Approval, 'id' | 'createdAt'>,
 ): Approval {
   if (!(lifetimeMs > 0 && lifetimeMs <= MAX_LIFETIME_MS)) throw new RangeError(`no approval waits ${lifetimeMs} ms`);
-  const shown = { id, kind, summary: printable(summary), createdAt, expiresAt: createdAt + lifetimeMs };
+  const shown = { id, kind, summary: shortened(summary), createdAt, expiresAt: createdAt + lifetimeMs };
   return code === undefined ? shown : { ...shown, code };
 }
 
-/** One line that a terminal only prints: what would move its cursor, or turn the reading direction round, is replaced. */
-function printable(text: string): string {
-  const shown = Array.from(text.replaceAll(UNPRINTABLE, '\ufffd'));
+function shortened(text: string): string {
+  const shown = Array.from(printable(text));
   return shown.length <= MAX_SUMMARY_CHARACTERS
     ? shown.join('')
     : `${shown.slice(0, MAX_SUMMARY_CHARACTERS - 1).join('')}…`;
 }
-
-const UNPRINTABLE = /[\p{Cc}\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
 function remember(settled: Map<string, ApprovalOutcome>, id: string, outcome: ApprovalOutcome): void {
   settled.set(id, outcome);

@@ -47,8 +47,9 @@ export function isSame(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
+/** Of any integer that a column may hold: a row that was tampered with is to be found out, not to stop the search. */
 function encodeU64(value: number): Uint8Array {
   const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(BigInt(value));
+  bytes.writeBigUInt64BE(BigInt.asUintN(64, BigInt(value)));
   return bytes;
 }

@@ -22,8 +22,8 @@ import {
 export interface AuditLog {
   /**
    * Adds an entry: in the caller's transaction where there is one, which should be an immediate one, else in its own.
-   * A log that was tampered with is added to all the same, after an entry that says so: nobody should be able to keep a
-   * key from being revoked by damaging the log.
+   * A log that was tampered with is added to all the same, after an entry that says so: its damage is no reason not to
+   * revoke a key.
    */
   append(entry: AuditEntry): void;
 }

@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto';
 import type { PublicKey } from '../../channel/keys.ts';
 import { confirmationOf, type AccessClaims } from '../access-claims.ts';
 import { findAccessKey, isSignedByIssuer, MAX_ACCESS_KEY_CHARACTERS } from '../access-key.ts';
-import { addressOf } from '../address.ts';
+import { addressOf, type Address } from '../address.ts';
 import type { SigningKey } from '../secret-keys.ts';
 import type { AccessKeyTable } from './access-key-table.ts';
 import type { Identity } from './open-identity.ts';
@@ -61,11 +61,18 @@ export function createAccessKeyCheck({
   nowS,
 }: CheckOptions): (token: string, device?: PublicKey) => AccessKeyVerdict {
   const genuine = createRecent<AccessClaims>(MAX_REMEMBERED);
+  const addresses = createRecent<Address>(MAX_REMEMBERED);
+  const addressOfIssuer = (agentIndex: number | undefined): Address => {
+    const name = String(agentIndex);
+    const address = addresses.get(name) ?? addressOf(signerOf(identity, agentIndex));
+    addresses.set(name, address);
+    return address;
+  };
   return (token, device) => {
     if (token.length > MAX_ACCESS_KEY_CHARACTERS) return { counts: false, refusal: 'malformed', kid: undefined };
     const name = createHash('sha256').update(token).digest('base64');
     const remembered = genuine.get(name);
-    const claims = remembered ?? checkGenuine(token, { table, identity });
+    const claims = remembered ?? checkGenuine(token, { table, addressOfIssuer });
     if (typeof claims === 'string') return { counts: false, refusal: claims, kid: findAccessKey(token)?.claims.kid };
     if (remembered === undefined) genuine.set(name, claims);
     const refusal = refusalOf(claims, { table, atS: nowS(), device });
@@ -73,15 +80,20 @@ export function createAccessKeyCheck({
   };
 }
 
+interface Checking {
+  readonly table: AccessKeyTable;
+  readonly addressOfIssuer: (agentIndex: number | undefined) => Address;
+}
+
 /** The claims of a text that was made here, whether or not it still counts. Cheap refusals first. */
 function checkGenuine(
   token: string,
-  { table, identity }: Omit<CheckOptions, 'nowS'>,
+  { table, addressOfIssuer }: Checking,
 ): AccessClaims | Extract<AccessKeyRefusal, 'malformed' | 'not_ours' | 'forged'> {
   const found = findAccessKey(token);
   if (found === undefined) return 'malformed';
   const made = table.find(found.claims.kid);
-  if (made === undefined || addressOf(signerOf(identity, made.agentIndex)) !== made.issuer) return 'not_ours';
+  if (made === undefined || addressOfIssuer(made.agentIndex) !== made.issuer) return 'not_ours';
   return found.claims.issuer === made.issuer && isSignedByIssuer(found) ? found.claims : 'forged';
 }
 

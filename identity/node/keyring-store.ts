@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { findBase64url, formatBase64url } from '../../channel/base64url.ts';
 import { openEntry } from './keyring-entry.ts';
 import type { SecretStore } from './secret-store.ts';
-import { IdentityError } from './secret-store.ts';
+import { IdentityError, REPAIR } from './secret-store.ts';
 
 /** A store that works answers in milliseconds; one that takes longer waits for its owner to unlock it. */
 const ANSWER_TIMEOUT_MS = 3000;
@@ -70,8 +70,7 @@ function decodeSecret(name: string, found: string): Uint8Array {
   if (secret !== undefined) return secret;
   throw new IdentityError(
     'corrupt',
-    `the credential store's entry "${name}" of the service "postern" is not what was written there. ` +
-      'Restore it from a backup of the store, or move identity.json away and run "postern identity restore -".',
+    `the credential store's entry "${name}" of the service "postern" is not what was written there. ${REPAIR}`,
   );
 }
 

@@ -20,7 +20,7 @@ import {
 } from '../secret-keys.ts';
 import { chooseStore, type StoreOptions } from './choose-store.ts';
 import { readIdentityRecord, writeIdentityRecord, type IdentityRecord } from './identity-record.ts';
-import { IdentityError, type SecretStore, type StoreKind } from './secret-store.ts';
+import { IdentityError, REPAIR, type SecretStore, type StoreKind } from './secret-store.ts';
 
 /** Functions, not fields: what prints this object prints no key. */
 export interface Identity {
@@ -135,10 +135,6 @@ function requireSameMaster(record: IdentityRecord, { masterAddress }: Identity):
     `this folder's identity is ${record.address}, but the store holds the key of ${masterAddress}. ${REPAIR}`,
   );
 }
-
-const REPAIR =
-  'Put back a copy of the store; or "postern identity restore - --replace" with the 24 words brings back what they hold ' +
-  'and makes the rest anew, and paired devices have to be paired again.';
 
 export const missingSecret = (name: string, store: SecretStore) =>
   new IdentityError(

@@ -47,3 +47,8 @@ export class IdentityError extends Error {
 
 /** Writes a file whole or not at all; `mode` is its permission bits. */
 export type WriteFile = (path: string, content: string, mode: number) => Promise<void>;
+
+/** The remedy for a secret that is gone or damaged. */
+export const REPAIR =
+  'Put back a copy of the store; or "postern identity restore - --replace" with the 24 words brings back what they hold ' +
+  'and makes the rest anew, and paired devices have to be paired again.';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { findBase64url, formatBase64url } from '../../channel/base64url.ts';
 import type { RandomBytes } from '../sealed-column.ts';
 import type { SecretStore, WriteFile } from './secret-store.ts';
-import { IdentityError } from './secret-store.ts';
+import { IdentityError, REPAIR } from './secret-store.ts';
 import type { ScryptCost, Vault, VaultKeySource } from './vault-file.ts';
 import {
   findVault,
@@ -170,7 +170,7 @@ const missingVault = (home: string) =>
 const damagedVault = (home: string) =>
   new IdentityError('corrupt', `${vaultPath(home)} is damaged. Put back a copy of it; or ${BY_HAND}.`);
 const damagedEntry = (name: string) =>
-  new IdentityError('corrupt', `the entry "${name}" of vault.json is damaged. Put back a copy of it; or ${BY_HAND}.`);
+  new IdentityError('corrupt', `the entry "${name}" of vault.json is damaged. ${REPAIR}`);
 const missingKeyFile = (home: string) =>
   new IdentityError(
     'missing',

@@ -37,7 +37,10 @@ const ROOMS: Readonly<Record<string, Room>> = {
   },
   core: { mayImport: [], why: 'usable as a library, with no route to authority: it knows no HTTP, no key, no caller' },
   gateway: { mayImport: ['channel', 'channel/node', 'core'], why: 'the only door' },
-  cli: { mayImport: ['channel', 'core', 'gateway'], why: 'the only place that wires things together' },
+  cli: {
+    mayImport: ['channel', 'identity', 'identity/node', 'core', 'gateway'],
+    why: 'the only place that wires things together',
+  },
 };
 
 interface Import {

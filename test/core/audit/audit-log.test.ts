@@ -209,6 +209,13 @@ describe('tampering shows, and where', () => {
     expect(verify()).toEqual({ intact: false, seq: 2, fault: 'changed' });
   });
 
+  test.each([-1, 2 ** 53])('a time or a count that is none: %d', (value) => {
+    tamper('UPDATE audit_head SET count = ?', value);
+    expect(verify()).toEqual({ intact: false, seq: ROWS, fault: 'unsealed' });
+    tamper('UPDATE audit_log SET at_ms = ? WHERE seq = 2', value);
+    expect(verify()).toEqual({ intact: false, seq: 2, fault: 'changed' });
+  });
+
   test('a row that somebody else added', () => {
     const head = database.prepare<[], AuditHead>('SELECT count, hash FROM audit_head').get()!;
     const row = { seq: ROWS + 1, atMs: time, entry: '{"kind":"key_revoked","kid":"x"}' };
