@@ -40,6 +40,10 @@ export interface Terminal {
   readonly rewrite?: ((text: string) => void) | undefined;
   /** Asks on stderr and hears the answer, empty when the user ends the program; absent where nobody can answer. */
   readonly ask?: ((question: string) => Promise<string>) | undefined;
+  /** Whether a person reads the data, and not a file or a program. */
+  readonly isInteractive: boolean;
+  /** What is piped in, all of it; or the line that a person types, who is asked first. @throws {CommandError} */
+  read(question: string): Promise<string>;
 }
 
 /** The user's mistake: said in one line, with exit code 2. */

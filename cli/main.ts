@@ -2,7 +2,10 @@
 import { parseArgs } from 'node:util';
 import { SettingsError } from '../core/config/settings.ts';
 import { homeFolder } from '../core/config/home.ts';
+import { IdentityError } from '../identity/node/secret-store.ts';
+import { audit } from './audit.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
+import { identity } from './identity.ts';
 import { logs } from './logs.ts';
 import { version } from './package.ts';
 import { serve } from './serve.ts';
@@ -12,7 +15,7 @@ import { status } from './status.ts';
 import { stop } from './stop.ts';
 import { processTerminal } from './terminal.ts';
 
-const COMMANDS: readonly Command[] = [serve, status, stop, models, logs, settings];
+const COMMANDS: readonly Command[] = [serve, status, stop, models, logs, settings, identity, audit];
 
 const USAGE = `Postern: a private gate to your own AI.
 
@@ -86,7 +89,7 @@ async function runCommand(command: Command, args: readonly string[], context: Co
 }
 
 function explain(error: unknown, command: Command, { terminal }: CommandContext): ExitCode {
-  if (error instanceof CommandError || error instanceof SettingsError) {
+  if (error instanceof CommandError || error instanceof SettingsError || error instanceof IdentityError) {
     terminal.say(`postern: ${error.message}`);
     return 1;
   }

@@ -1,6 +1,7 @@
 /** The process's own standard streams, as commands see them. */
 import { createInterface } from 'node:readline/promises';
 import type { Terminal } from './command.ts';
+import { readInput } from './standard-input.ts';
 
 /** Clears the line and goes back to its beginning (ECMA-48: EL, CR). */
 const CLEAR_LINE = '\u001b[2K\r';
@@ -15,6 +16,8 @@ export function processTerminal(stop: AbortSignal): Terminal {
     rewrite: stderr.isTTY
       ? (text) => void stderr.write(CLEAR_LINE + plain(text).slice(0, Math.max(0, stderr.columns - 1)))
       : undefined,
+    isInteractive: stdout.isTTY,
+    read: (question) => readInput(stdin, () => void stderr.write(`${question}\n`)),
     ask: stdin.isTTY && stderr.isTTY ? (question) => askUser(question, stop) : undefined,
   };
 }

@@ -77,6 +77,11 @@ const settingsSchema = z.strictObject({
   'inference.gpu': z.enum(['auto', 'off']).default('auto').register(definitions, {
     meaning: 'use a supported graphics card where there is one',
   }),
+  'identity.store': z.enum(['auto', 'keyring', 'vault']).default('auto').register(definitions, {
+    environment: 'SVC_IDENTITY_STORE',
+    meaning:
+      "where a new identity's secrets go: the system's credential store (keyring), a sealed file (vault), or auto",
+  }),
   'sampling.temperature': sampling(z.number().min(0).max(2), 'temperature'),
   'sampling.topP': sampling(z.number().min(0).max(1), 'top-p'),
   'sampling.topK': sampling(z.int().min(0), 'top-k'),

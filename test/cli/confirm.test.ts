@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Terminal } from '../../cli/command.ts';
 import { confirm } from '../../cli/confirm.ts';
+import { silentTerminal } from '../support/silent-terminal.ts';
 
 function terminal(answer?: string): Terminal & { readonly asked: string[] } {
   const asked: string[] = [];
@@ -8,7 +9,7 @@ function terminal(answer?: string): Terminal & { readonly asked: string[] } {
     asked.push(question);
     return answer ?? '';
   };
-  return { print: () => undefined, say: () => undefined, ask: answer === undefined ? undefined : ask, asked };
+  return { ...silentTerminal, ask: answer === undefined ? undefined : ask, asked };
 }
 const question = 'Remove it?';
 

@@ -2,11 +2,12 @@ import { expect, test } from 'vitest';
 import type { Terminal } from '../../cli/command.ts';
 import { formatBytes } from '../../cli/format-bytes.ts';
 import { startProgress } from '../../cli/progress.ts';
+import { silentTerminal } from '../support/silent-terminal.ts';
 
 function screen(isScreen: boolean): { readonly terminal: Terminal; readonly seen: string[] } {
   const seen: string[] = [];
   const say = (text: string): void => void seen.push(text);
-  return { terminal: { print: say, say, rewrite: isScreen ? say : undefined }, seen };
+  return { terminal: { ...silentTerminal, print: say, say, rewrite: isScreen ? say : undefined }, seen };
 }
 
 test('a line for every tenth, none for those that were there already', () => {

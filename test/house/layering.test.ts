@@ -26,12 +26,24 @@ const ROOMS: Readonly<Record<string, Room>> = {
     packages: [/^@noble\//, /^node:crypto$/],
     why: 'the one place where the channel meets Node, to use its faster primitives',
   },
+  identity: {
+    mayImport: ['channel'],
+    packages: [/^@noble\//, /^@scure\/bip39/],
+    why: 'pairing is a handshake that ends in a key; devices read keys too, so it runs in a browser',
+  },
+  'identity/node': {
+    mayImport: ['identity', 'channel'],
+    why: 'where identity meets the machine: the credential store, the vault file, the list of keys',
+  },
   core: {
     mayImport: [],
     why: 'usable as a library, with no route to authority: it serves no HTTP, knows no key, no caller',
   },
   gateway: { mayImport: ['channel', 'channel/node', 'core'], why: 'the only door' },
-  cli: { mayImport: ['channel', 'core', 'gateway'], why: 'the only place that wires things together' },
+  cli: {
+    mayImport: ['channel', 'identity', 'identity/node', 'core', 'gateway'],
+    why: 'the only place that wires things together',
+  },
 };
 
 interface Import {

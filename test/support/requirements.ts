@@ -25,3 +25,11 @@ export const terminals: Requirement = {
   isMet: process.platform === 'linux' && spawnSync('script', ['--version']).status === 0,
   remedy: "A terminal of one's own needs Linux and util-linux' script (Debian: bsdutils).",
 };
+
+/** A credential store as a Linux desktop has it, in a session of its own. */
+export const gnomeKeyring: Requirement = {
+  isMet: ['dbus-run-session', 'gnome-keyring-daemon', 'secret-tool'].every(
+    (program) => spawnSync('which', [program]).status === 0,
+  ),
+  remedy: 'A credential store needs the Debian packages gnome-keyring, dbus-x11 and libsecret-tools.',
+};

@@ -51,6 +51,7 @@ export async function startServer({
       // The models of whoever runs the tests are none of their business.
       HOME: ownHome,
       OLLAMA_MODELS: join(ownHome, 'no-models'),
+      ...NO_KEYRING,
       ...environment,
     },
   });
@@ -79,15 +80,21 @@ export async function startServer({
   };
 }
 
-/** Runs one command of the command line to its end. */
+/** A test leaves nothing in the credential store of whoever runs it. */
+const NO_KEYRING = { SVC_IDENTITY_STORE: 'vault' };
+
+/** Runs one command of the command line to its end. @param input what is piped into it */
 export async function runCli(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  input = '',
 ): Promise<CliResult> {
   const child = spawn(process.execPath, [cliPath, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...environment },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, ...NO_KEYRING, ...environment },
   });
+  // A command that does not read may have ended by now.
+  child.stdin.on('error', () => undefined).end(input);
   let stdout = '';
   let stderr = '';
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));

@@ -3,6 +3,7 @@ import type { Crypto } from '../../channel/crypto.ts';
 import { runChannelAnswers } from './channel-answers.ts';
 import { runChannelKat } from './channel-kat.ts';
 import { runCpace } from './cpace.ts';
+import { runBip39, runEd25519, runEip55, runSecp256k1Bitcoin, runSecp256k1P1363 } from './identity.ts';
 import { runCacophony, runXxHfs } from './noise.ts';
 import type { Outcome } from './outcome.ts';
 import { runWycheproof } from './wycheproof.ts';
@@ -27,6 +28,11 @@ export const VECTOR_FILES: readonly VectorFile[] = [
   wycheproof('mlkem_768_encaps_test.json', 265),
   wycheproof('mlkem_768_keygen_seed_test.json', 100),
   wycheproof('mlkem_768_semi_expanded_decaps_test.json', 9),
+  { name: 'ecdsa_secp256k1_sha256_p1363_test.json', rows: 252, run: runSecp256k1P1363 },
+  { name: 'ecdsa_secp256k1_sha256_bitcoin_test.json', rows: 463, run: runSecp256k1Bitcoin },
+  { name: 'ed25519_test.json', rows: 151, run: runEd25519 },
+  { name: 'eip-55.json', rows: 8, run: runEip55 },
+  { name: 'bip39-english.json', rows: 24, run: runBip39 },
 ];
 
 function wycheproof(name: string, rows: number): VectorFile {

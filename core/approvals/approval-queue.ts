@@ -1,0 +1,195 @@
+/**
+ * What waits for its owner's word: one queue for all that asks. Whoever asks gets an answer in the end, and it is yes
+ * only if the owner said so; time that runs out, a caller that leaves, a service that stops all mean no.
+ *
+ * It lives in memory: an approval that nobody waits for any more is worth nothing, so all of them die with the process.
+ */
+import { deferred } from '../deferred.ts';
+import { printable } from '../printable.ts';
+import type { SetTimer } from '../timer.ts';
+
+export type ApprovalKind = 'pairing' | 'tool_permission' | 'spend' | 'high_risk_config';
+
+export interface Approval {
+  readonly id: string;
+  readonly kind: ApprovalKind;
+  /** For the owner to read: who asks for what. */
+  readonly summary: string;
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  /** To be typed on the device that asks, which is what approves it; it can only be denied here. */
+  readonly code?: string;
+}
+
+export type ApprovalOutcome = 'approved' | 'denied' | 'expired' | 'cancelled';
+
+export type Decision = 'approved' | 'denied';
+
+export interface ApprovalWish {
+  readonly kind: ApprovalKind;
+  readonly summary: string;
+  readonly lifetimeMs: number;
+  readonly code?: string | undefined;
+  /** Fires when whoever asks needs no answer any more: a caller that left, a key that was revoked. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface PendingApproval {
+  readonly approval: Approval;
+  /** Never rejects. */
+  readonly outcome: Promise<ApprovalOutcome>;
+  /** Says that the code was typed on the device. @returns what has become of it, which may be something else by now */
+  confirmCode(): ApprovalOutcome;
+}
+
+export type DecisionResult =
+  | { readonly result: 'done' }
+  /** No such id, or one of so long ago that it is forgotten. */
+  | { readonly result: 'unknown' }
+  | { readonly result: 'settled'; readonly outcome: ApprovalOutcome }
+  /** The code on the device approves it, not this. */
+  | { readonly result: 'needs_code' };
+
+export type ApprovalEvent =
+  | { readonly type: 'added'; readonly approval: Approval }
+  | { readonly type: 'settled'; readonly approval: Approval; readonly outcome: ApprovalOutcome };
+
+export interface ApprovalQueue {
+  /** @returns undefined where as many of this kind wait already as may */
+  request(wish: ApprovalWish): PendingApproval | undefined;
+  /** Oldest first. */
+  list(): readonly Approval[];
+  /** @throws what `record` throws; a yes that could not be recorded was not given */
+  decide(id: string, decision: Decision): DecisionResult;
+  /** @returns what takes the listener away again */
+  subscribe(listener: (event: ApprovalEvent) => void): () => void;
+  /** Cancels all that waits, for the end of the service. */
+  close(): void;
+}
+
+/** How many may wait at once. Of pairings few, since anybody on the network can ask for one. */
+const MAX_PENDING: Readonly<Record<ApprovalKind, number>> = {
+  pairing: 3,
+  tool_permission: 100,
+  spend: 20,
+  high_risk_config: 5,
+};
+
+/** A summary is read by a person; what asks may be a model. */
+const MAX_SUMMARY_CHARACTERS = 1000;
+const MAX_LIFETIME_MS = 24 * 60 * 60 * 1000;
+/** Outcomes that are still known, so that who comes late is told what became of it. */
+const MAX_SETTLED = 256;
+
+interface QueueOptions {
+  readonly now: () => number;
+  readonly setTimer: SetTimer;
+  /** A random id that no other has. */
+  readonly newId: () => string;
+  /** Called with every outcome. Where it throws, a yes is not given. */
+  readonly record: (approval: Approval, outcome: ApprovalOutcome) => void;
+  /** When a no could not be recorded, which is a no all the same. */
+  readonly onError: (error: unknown) => void;
+}
+
+interface Waiting {
+  readonly approval: Approval;
+  /** Lets go of timer and signal, and tells whoever asked. */
+  end(outcome: ApprovalOutcome): void;
+}
+
+export function createApprovalQueue({ now, setTimer, newId, record, onError }: QueueOptions): ApprovalQueue {
+  const waiting = new Map<string, Waiting>();
+  const settled = new Map<string, ApprovalOutcome>();
+  const listeners = new Set<(event: ApprovalEvent) => void>();
+  let isClosed = false;
+  const tell = (event: ApprovalEvent): void => {
+    for (const listener of listeners) listener(event);
+  };
+
+  /** @returns what became of it, now or before */
+  function settle(id: string, wanted: ApprovalOutcome): ApprovalOutcome | undefined {
+    const one = waiting.get(id);
+    if (one === undefined) return settled.get(id);
+    const { approval } = one;
+    // A machine that slept wakes up with its timers late.
+    const outcome = now() >= approval.expiresAt ? 'expired' : wanted;
+    if (outcome === 'approved') record(approval, outcome);
+    waiting.delete(id);
+    remember(settled, id, outcome);
+    if (outcome !== 'approved') attempt(() => record(approval, outcome), onError);
+    one.end(outcome);
+    tell({ type: 'settled', approval, outcome });
+    return outcome;
+  }
+
+  return {
+    request(wish) {
+      const alike = [...waiting.values()].filter(({ approval }) => approval.kind === wish.kind);
+      if (alike.length >= MAX_PENDING[wish.kind]) return undefined;
+      const approval = approvalOf(wish, { id: newId(), createdAt: now() });
+      const { id } = approval;
+      const answer = deferred<ApprovalOutcome>();
+      const cancelTimer = setTimer(wish.lifetimeMs, () => settle(id, 'expired'));
+      const onAbort = (): void => void settle(id, 'cancelled');
+      wish.signal?.addEventListener('abort', onAbort, { once: true });
+      const end = (outcome: ApprovalOutcome): void => {
+        cancelTimer();
+        wish.signal?.removeEventListener('abort', onAbort);
+        answer.resolve(outcome);
+      };
+      waiting.set(id, { approval, end });
+      tell({ type: 'added', approval });
+      if (isClosed || wish.signal?.aborted === true) onAbort();
+      return { approval, outcome: answer.promise, confirmCode: () => settle(id, 'approved') ?? 'cancelled' };
+    },
+    list: () => [...waiting.values()].map(({ approval }) => approval),
+    decide(id, decision) {
+      const before = settled.get(id);
+      if (before !== undefined) return { result: 'settled', outcome: before };
+      if (decision === 'approved' && waiting.get(id)?.approval.code !== undefined) return { result: 'needs_code' };
+      const outcome = settle(id, decision);
+      if (outcome === undefined) return { result: 'unknown' };
+      return outcome === decision ? { result: 'done' } : { result: 'settled', outcome };
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    close() {
+      isClosed = true;
+      for (const id of waiting.keys()) settle(id, 'cancelled');
+    },
+  };
+}
+
+function approvalOf(
+  { kind, summary, lifetimeMs, code }: ApprovalWish,
+  { id, createdAt }: Pick<Approval, 'id' | 'createdAt'>,
+): Approval {
+  if (!(lifetimeMs > 0 && lifetimeMs <= MAX_LIFETIME_MS)) throw new RangeError(`no approval waits ${lifetimeMs} ms`);
+  const shown = { id, kind, summary: shortened(summary), createdAt, expiresAt: createdAt + lifetimeMs };
+  return code === undefined ? shown : { ...shown, code };
+}
+
+function shortened(text: string): string {
+  const shown = Array.from(printable(text));
+  return shown.length <= MAX_SUMMARY_CHARACTERS
+    ? shown.join('')
+    : `${shown.slice(0, MAX_SUMMARY_CHARACTERS - 1).join('')}…`;
+}
+
+function remember(settled: Map<string, ApprovalOutcome>, id: string, outcome: ApprovalOutcome): void {
+  settled.set(id, outcome);
+  const [oldest] = settled.keys();
+  if (settled.size > MAX_SETTLED && oldest !== undefined) settled.delete(oldest);
+}
+
+function attempt(run: () => void, onError: (error: unknown) => void): void {
+  try {
+    run();
+  } catch (error) {
+    onError(error);
+  }
+}

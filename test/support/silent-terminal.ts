@@ -1,0 +1,9 @@
+import type { Terminal } from '../../cli/command.ts';
+
+/** A terminal that nobody reads and nobody types into. */
+export const silentTerminal: Terminal = {
+  print: () => undefined,
+  say: () => undefined,
+  isInteractive: false,
+  read: async () => '',
+};
