@@ -109,13 +109,14 @@ interface Findings {
 
 /**
  * No id twice. Of two files with one name and one size the first is taken to be both; where the sizes differ the second
- * is there under its longer name. A file that two apps share is there once, unless Ollama has a name of its own for it.
+ * is there under its longer name. A file of LM Studio's that is linked to from elsewhere is there once; the owner's folder
+ * and Ollama have names of their own for what they hold.
  */
 function merge(findings: readonly Findings[]): InstalledModel[] {
   const byId = new Map<string, InstalledModel>();
   const fileKeys = new Set<string>();
   for (const { origin, models } of findings) {
-    const isNewFile = ({ fileKey }: FoundModel): boolean => origin === 'ollama' || !fileKeys.has(fileKey);
+    const isNewFile = ({ fileKey }: FoundModel): boolean => origin !== 'lm-studio' || !fileKeys.has(fileKey);
     for (const { id, longId, fileKey: _, ...file } of models.filter(isNewFile)) {
       const isTaken = byId.has(id);
       const name = isTaken ? longId : id;
