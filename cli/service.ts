@@ -1,0 +1,161 @@
+/** The service: where everything is wired together, started, and brought to an orderly end. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { writeRunFile } from '../core/config/home.ts';
+import type { Settings } from '../core/config/settings.ts';
+import {
+  createLocalInference,
+  type LocalInference,
+  type LocalInferenceOptions,
+} from '../core/inference/local-inference.ts';
+import { createModelDetailsReader } from '../core/inference/model-details.ts';
+import { createModelDigests, type ModelDigests } from '../core/inference/model-digests.ts';
+import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
+import { createResponseStore } from '../core/responses/response-store.ts';
+import { openDatabase, type Database } from '../core/storage/database.ts';
+import type { Listener } from '../gateway/listener.ts';
+import { createMetrics } from '../gateway/metrics.ts';
+import { createRecorder } from '../gateway/request-log/recorder.ts';
+import { createRequestLog, type RequestLog } from '../gateway/request-log/request-log.ts';
+import { routes } from '../gateway/routes.ts';
+import { createRunToken } from '../gateway/run-token.ts';
+import { createGateway } from '../gateway/server.ts';
+import { CommandError, type CommandContext } from './command.ts';
+import { openModelCatalog } from './model-catalog.ts';
+import { packageRoot, version } from './package.ts';
+
+/** How long answers under way may go on after the service was told to stop. */
+const SHUTDOWN_GRACE_MS = 10_000;
+
+/** For the streams' last events to reach their readers; one that does not read is not waited for. */
+const LAST_WORDS_MS = 1000;
+
+/** What runs, as whoever started it needs it to end it. */
+export interface Running {
+  readonly port: number;
+  readonly listener: Listener;
+  readonly inference: LocalInference;
+  readonly modelDigests: ModelDigests;
+  readonly requestLog: RequestLog;
+  readonly database: Database;
+  /** Fires when the service was asked over HTTP to stop. */
+  readonly shutDown: AbortSignal;
+}
+
+/** @throws {CommandError} where the port is not to be had */
+export async function startService(
+  settings: Settings,
+  { home, terminal, environment }: CommandContext,
+): Promise<Running> {
+  const startedAtMs = Date.now();
+  const shutDown = new AbortController();
+  const catalog = openModelCatalog(settings, environment);
+  const database = openDatabase(home);
+  const modelDetails = createModelDetailsReader({ database });
+  const inference = createLocalInference({
+    ...inferenceOptions(settings),
+    catalog,
+    memoryFacts: async (model) => (await modelDetails.read(model))?.memory,
+    onRunnerDeath: (message) => terminal.say(message),
+  });
+  const modelDigests = createModelDigests({ database });
+  const requestLog = createRequestLog({
+    database,
+    now: Date.now,
+    keepDays: settings['log.days'],
+    onFailure: (message) => terminal.say(message),
+  });
+  const metrics = createMetrics({ inference, connections: () => listener.counts() });
+  const token = createRunToken();
+  const listener: Listener = await createGateway({
+    routes,
+    services: {
+      catalog,
+      inference,
+      modelDetails,
+      modelDigests,
+      responses: createResponseStore({ database, now: Date.now }),
+      requestLog,
+      metrics,
+      now: Date.now,
+      control: { version, startedAtMs, connections: () => listener.counts(), shutDown: () => shutDown.abort() },
+    },
+    guard: { hostnames: settings['server.hostnames'], allowedOrigins: settings['server.allowedOrigins'] },
+    runToken: token,
+    recorder: createRecorder({
+      now: Date.now,
+      elapsed: () => performance.now(),
+      keepBodies: settings['log.bodies'],
+      onEntry: (entry) => {
+        requestLog.write(entry);
+        metrics.observe(entry);
+      },
+    }),
+    logLevel: 'warn',
+  });
+  const { port } = await listen(listener, settings);
+  await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
+  return { port, listener, inference, modelDigests, requestLog, database, shutDown: shutDown.signal };
+}
+
+function inferenceOptions(
+  settings: Settings,
+): Omit<LocalInferenceOptions, 'catalog' | 'memoryFacts' | 'onRunnerDeath'> {
+  const keepLoadedMinutes = settings['inference.keepLoadedMinutes'];
+  return {
+    runnerEntry: new URL('dist/core/inference/runner/main.js', packageRoot),
+    threads: settings['inference.threads'] ?? undefined,
+    contextTokens: settings['inference.contextTokens'],
+    gpu: settings['inference.gpu'],
+    sampling: samplingDefaults(settings),
+    keepLoadedMs: keepLoadedMinutes === null ? undefined : keepLoadedMinutes * 60_000,
+    eviction: settings['inference.evictionPolicy'],
+    concurrentSessions: settings['inference.concurrentSessions'] ?? undefined,
+    continuousBatching: settings['inference.continuousBatching'],
+  };
+}
+
+function samplingDefaults(settings: Settings): SamplingDefaults {
+  return {
+    temperature: settings['sampling.temperature'] ?? undefined,
+    topP: settings['sampling.topP'] ?? undefined,
+    topK: settings['sampling.topK'] ?? undefined,
+    minP: settings['sampling.minP'] ?? undefined,
+    repetitionPenalty: settings['sampling.repetitionPenalty'] ?? undefined,
+    maxTokens: settings['sampling.maxTokens'] ?? undefined,
+  };
+}
+
+async function listen(listener: Listener, settings: Settings): Promise<{ readonly port: number }> {
+  const port = settings['server.port'];
+  try {
+    if (!settings['server.expose']) return await listener.listen({ hosts: ['127.0.0.1', '::1'], port });
+    return await listener.listen({ hosts: ['0.0.0.0', '::'], port });
+  } catch (error) {
+    throw listenError(error, port);
+  }
+}
+
+function listenError(error: unknown, port: number): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (code === 'EADDRINUSE')
+    return new CommandError(`port ${port} is in use. Choose another one: --port N, or SVC_PORT.`);
+  if (code === 'EACCES')
+    return new CommandError(`port ${port} may not be used by this user. Choose one above 1023: --port N.`);
+  return error;
+}
+
+/** Answers under way may finish; those that take too long are told in their own stream why they end. */
+export async function endService(running: Running, now: AbortSignal): Promise<void> {
+  const { listener, inference, modelDigests, requestLog, database } = running;
+  const grace = new AbortController();
+  const closed = listener.close().finally(() => grace.abort());
+  const patience = AbortSignal.any([grace.signal, now]);
+  await sleep(SHUTDOWN_GRACE_MS, undefined, { signal: patience }).catch(() => undefined);
+  await inference.close();
+  await Promise.race([closed, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
+  listener.cut();
+  await closed;
+  modelDigests.close();
+  requestLog.close();
+  database.close();
+}
