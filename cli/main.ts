@@ -3,26 +3,19 @@ import { parseArgs } from 'node:util';
 import { SettingsError } from '../core/config/settings.ts';
 import { homeFolder } from '../core/config/home.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
-import { audit } from './audit.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
-import { identity } from './identity.ts';
-import { logs } from './logs.ts';
+import { allCommands, findCommand } from './commands.ts';
 import { version } from './package.ts';
-import { serve } from './serve.ts';
-import { models } from './models.ts';
-import { settings } from './settings.ts';
-import { status } from './status.ts';
-import { stop } from './stop.ts';
 import { processTerminal } from './terminal.ts';
 
-const COMMANDS: readonly Command[] = [serve, status, stop, models, logs, settings, identity, audit];
-
-const USAGE = `Postern: a private gate to your own AI.
+async function usage(): Promise<string> {
+  const commands = await allCommands();
+  return `Postern: a private gate to your own AI.
 
 Usage: postern <command> [options]
 
 Commands:
-${COMMANDS.map((command) => `  ${command.name.padEnd(10)} ${command.summary}`).join('\n')}
+${commands.map((command) => `  ${command.name.padEnd(10)} ${command.summary}`).join('\n')}
 
   postern <command> --help   tells more of one command
   postern --version          prints the version
@@ -30,6 +23,7 @@ ${COMMANDS.map((command) => `  ${command.name.padEnd(10)} ${command.summary}`).j
 Example:
   postern serve --port 4001
 `;
+}
 
 /** Runs one command and ends with its exit code. */
 export async function run(argv: readonly string[]): Promise<void> {
@@ -56,14 +50,14 @@ export async function run(argv: readonly string[]): Promise<void> {
 async function dispatch([name, ...args]: readonly string[], context: CommandContext): Promise<ExitCode> {
   const { terminal } = context;
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
-    terminal.print(USAGE);
+    terminal.print(await usage());
     return name === undefined ? 2 : 0;
   }
   if (name === '--version' || name === '-v') {
     terminal.print(version);
     return 0;
   }
-  const command = COMMANDS.find((one) => one.name === name);
+  const command = await findCommand(name);
   if (command === undefined) {
     terminal.say(`postern: there is no command "${name}". "postern --help" lists them.`);
     return 2;

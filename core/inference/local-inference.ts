@@ -15,6 +15,7 @@ import {
   type ModelCall,
   type ModelStreamPart,
 } from './model-port.ts';
+import { freeGpuBytes } from './gpu-memory.ts';
 import { planLoad, type LoadPlan, type WantedLoad } from './load-plan.ts';
 import { Residency, type ResidentModel, type Use } from './residency.ts';
 import type { GenerateRequest, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
@@ -141,7 +142,7 @@ class Local {
       batching: options.continuousBatching ?? false,
       runnerEntry: options.runnerEntry,
       plan: (model, availableBytes) => planFor(model, options, availableBytes),
-      availableMemoryBytes: options.availableMemoryBytes ?? (() => availableMemoryBytes()),
+      availableMemoryBytes: options.availableMemoryBytes ?? (() => availableMemory(options)),
       loadRequest: (model, plan) => loadRequest(model, plan, options),
       onRunnerDeath: (message) => options.onRunnerDeath?.(message),
       onChange: () => this.#startWhatCan(),
@@ -321,6 +322,11 @@ function wantedLoad({ contextTokens, concurrentSessions }: LocalInferenceOptions
   if (concurrentSessions === undefined) return { contextTokens, sequences: AUTOMATIC_SESSIONS, isAutomatic: true };
   const sequences = Math.min(MAX_SESSIONS, Math.max(1, concurrentSessions));
   return { contextTokens, sequences, isAutomatic: false };
+}
+
+async function availableMemory({ gpu, runnerEntry }: LocalInferenceOptions): Promise<number> {
+  const [system, card] = await Promise.all([availableMemoryBytes(), gpu === 'auto' ? freeGpuBytes(runnerEntry) : 0]);
+  return system + card;
 }
 
 /** A file that says nothing of itself is left to the runner, which refuses it in words of its own. */

@@ -5,7 +5,6 @@
  * The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Its keys are used under their own names.
  */
 import { stat } from 'node:fs/promises';
-import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
 import { z } from 'zod';
 import type { Database } from '../storage/database.ts';
 import { createFileCache } from './file-cache.ts';
@@ -83,12 +82,19 @@ async function readFiles(model: InstalledModel): Promise<ModelDetails> {
   const { metadata, parameterCount } = await readHeader(first);
   let count = parameterCount;
   for (const path of others) count += (await readHeader(path)).parameterCount;
-  return describe(metadata, { parameterCount: count, weightBytes: model.sizeBytes });
+  const { GGMLFileQuantizationType: fileTypes } = await parser();
+  return describe(metadata, { parameterCount: count, weightBytes: model.sizeBytes, fileTypes });
+}
+
+/** With its tables of everything that the hub knows it would take a tenth of the service's start. */
+function parser() {
+  return import('@huggingface/gguf');
 }
 
 async function readHeader(
   path: string,
 ): Promise<{ readonly metadata: Readonly<Record<string, unknown>>; readonly parameterCount: number }> {
+  const { gguf } = await parser();
   const header = await gguf(path, { allowLocalFile: true, computeParametersCount: true });
   const { metadata, parameterCount, tensorInfoByteRange } = header;
   // Past the end of a file the parser reads zeros.
@@ -96,12 +102,17 @@ async function readHeader(
   return { metadata: { ...metadata }, parameterCount };
 }
 
-interface Sizes {
+interface Facts {
   readonly parameterCount: number;
   readonly weightBytes: number;
+  /** Names by number. */
+  readonly fileTypes: Readonly<Record<number, string>>;
 }
 
-function describe(raw: Readonly<Record<string, unknown>>, { parameterCount, weightBytes }: Sizes): ModelDetails {
+function describe(
+  raw: Readonly<Record<string, unknown>>,
+  { parameterCount, weightBytes, fileTypes }: Facts,
+): ModelDetails {
   const text = (key: string): string | undefined => (typeof raw[key] === 'string' ? raw[key] : undefined);
   const metadata = scalars(raw);
   const architecture = text('general.architecture') ?? 'unknown';
@@ -111,7 +122,7 @@ function describe(raw: Readonly<Record<string, unknown>>, { parameterCount, weig
     architecture,
     parameterCount,
     parameterSize: sizeLabel(parameterCount),
-    quantization: typeof fileType === 'number' ? (GGMLFileQuantizationType[fileType] ?? 'unknown') : 'unknown',
+    quantization: typeof fileType === 'number' ? (fileTypes[fileType] ?? 'unknown') : 'unknown',
     contextTokens: positive(metadata[`${architecture}.context_length`]),
     embeddingLength: positive(metadata[`${architecture}.embedding_length`]),
     isGenerative: generatesText(architecture, metadata),

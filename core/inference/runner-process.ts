@@ -224,6 +224,9 @@ class RunnerProcess {
 
   #receive(message: FromRunner): void {
     switch (message.type) {
+      case 'probed':
+        // The answer to a question that a runner with a model is not asked.
+        return;
       case 'loaded':
         return this.#loaded.resolve(message.model);
       case 'load-failed':

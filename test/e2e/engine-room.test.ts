@@ -7,7 +7,7 @@ import OpenAI from 'openai';
 import type { ChatCompletionMessageParam } from 'openai/resources';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { RUN_TOKEN_HEADER } from '../../gateway/run-token.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { runCli, startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/wait.ts';
 
 const foundation = fileURLToPath(new URL('../../models/foundation/foundation.gguf', import.meta.url));
@@ -21,7 +21,10 @@ beforeAll(async () => {
   // A file with holes: it takes no room on the disk, and as much in memory as its length says.
   await truncate(join(modelsDir, 'enormous.gguf'), 2 ** 42);
 });
-afterEach(() => server?.stop());
+afterEach(async () => {
+  await server?.stop();
+  await rm(server?.home ?? '', { recursive: true, force: true });
+});
 afterAll(() => rm(modelsDir, { recursive: true, force: true }));
 
 async function start(settings: Readonly<Record<string, unknown>> = {}): Promise<OpenAI> {
@@ -196,5 +199,24 @@ describe('what is loaded', () => {
     expect((await admin('POST', 'models/load', { model: 'nowhere' })).status).toBe(404);
     expect((await admin('POST', 'models/load', { modal: 'x' })).status).toBe(400);
     expect((await admin('POST', 'models/load', { model: 'enormous' })).status).toBe(503);
+  });
+
+  test('and does so in a terminal', async () => {
+    await start();
+    const models = (...args: string[]) => runCli(['models', ...args], { SVC_HOME: server.home });
+    expect(await models('ps')).toMatchObject({ code: 0, stdout: 'no model is loaded\n' });
+    expect(await models('load', 'second')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^second  \d+ MB  4 x \d+ tokens  idle, unloaded in 15 min\n$/),
+      stderr: 'Loading second ...\n',
+    });
+    const listed = await models('ps', '--json');
+    expect(JSON.parse(listed.stdout)).toEqual({ models: [expect.objectContaining({ id: 'second', sequences: 4 })] });
+    expect(await models('unload', 'second')).toMatchObject({ code: 0, stdout: 'no model is loaded\n' });
+    expect(await models('load', 'enormous')).toMatchObject({ code: 1, stderr: expect.stringContaining('4398.0 GB') });
+    expect(await models('load', 'nowhere')).toMatchObject({ code: 1, stderr: expect.stringContaining('nowhere') });
+    expect(await models('load')).toMatchObject({ code: 2 });
+    await server.stop();
+    expect(await models('ps')).toMatchObject({ code: 1, stderr: expect.stringContaining('postern serve') });
   });
 });

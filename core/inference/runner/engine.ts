@@ -77,6 +77,17 @@ export async function loadEngine(request: LoadRequest, onProgress: () => void): 
   };
 }
 
+/** 0 without a supported card. */
+export async function freeGpuBytes(): Promise<number> {
+  try {
+    const llama = await getLlama({ gpu: 'auto', build: 'never', skipDownload: true, logLevel: LlamaLogLevel.disabled });
+    const { free, unifiedSize } = await llama.getVramState();
+    return Math.max(0, free - unifiedSize);
+  } catch {
+    return 0;
+  }
+}
+
 /** What is the same for a conversation and for raw text. */
 type RunOptions = ReturnType<typeof samplingOptions> & {
   readonly maxTokens: number;

@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { ServiceError } from '../../errors.ts';
-import { loadEngine, type Engine } from './engine.ts';
+import { freeGpuBytes, loadEngine, type Engine } from './engine.ts';
 import { damagedModel } from './gguf-header.ts';
 import type { ModelStreamPart } from '../model-port.ts';
 import type { Failure, FromRunner, GenerateRequest, LoadRequest, ToRunner } from './protocol.ts';
@@ -95,6 +95,8 @@ function volunteerForOutOfMemoryKill(): void {
 volunteerForOutOfMemoryKill();
 process.on('message', (message: ToRunner) => {
   switch (message.type) {
+    case 'probe':
+      return void freeGpuBytes().then((bytes) => send({ type: 'probed', freeGpuBytes: bytes }));
     case 'load':
       return void load(message.request);
     case 'generate':

@@ -4,6 +4,8 @@
  * treats a runner that breaks off as dead.
  *
  *     parent                         runner
+ *       probe ───────────────────────▶           instead of anything else
+ *             ◀─────────────────────── probed
  *       load  ───────────────────────▶
  *             ◀─────────────────────── loaded | load-failed
  *       generate {id} ───────────────▶
@@ -64,12 +66,15 @@ export interface Failure {
 }
 
 export type ToRunner =
+  | { readonly type: 'probe' }
   | { readonly type: 'load'; readonly request: LoadRequest }
   | { readonly type: 'generate'; readonly id: number; readonly request: GenerateRequest }
   | { readonly type: 'count'; readonly id: number; readonly request: GenerateRequest }
   | { readonly type: 'abort'; readonly id: number };
 
 export type FromRunner =
+  /** Bytes that are free on graphics cards and are not the system's memory by another name. */
+  | { readonly type: 'probed'; readonly freeGpuBytes: number }
   | { readonly type: 'loaded'; readonly model: LoadedModel }
   | { readonly type: 'load-failed'; readonly failure: Failure }
   | { readonly type: 'parts'; readonly id: number; readonly parts: readonly ModelStreamPart[] }

@@ -1,0 +1,22 @@
+/** Every command, each read from its file only when it is asked for: the start of the service waits for no other. */
+import type { Command } from './command.ts';
+
+const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
+  ['serve', async () => (await import('./serve.ts')).serve],
+  ['status', async () => (await import('./status.ts')).status],
+  ['stop', async () => (await import('./stop.ts')).stop],
+  ['models', async () => (await import('./models.ts')).models],
+  ['logs', async () => (await import('./logs.ts')).logs],
+  ['settings', async () => (await import('./settings.ts')).settings],
+  ['identity', async () => (await import('./identity.ts')).identity],
+  ['audit', async () => (await import('./audit.ts')).audit],
+]);
+
+export async function findCommand(name: string): Promise<Command | undefined> {
+  return COMMANDS.get(name)?.();
+}
+
+/** In the order of the help. */
+export function allCommands(): Promise<readonly Command[]> {
+  return Promise.all([...COMMANDS.values()].map((read) => read()));
+}

@@ -1,0 +1,20 @@
+/** The question that a runner is asked where there is a card; whatever it finds here, it answers and goes on. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { expect, test } from 'vitest';
+import { freeGpuBytes } from '../../../core/inference/gpu-memory.ts';
+
+const runnerEntry = new URL('../../../dist/core/inference/runner/main.js', import.meta.url);
+
+test('a runner says how much memory cards have free', async () => {
+  const runner = fork(runnerEntry, { serialization: 'advanced' });
+  runner.send({ type: 'probe' });
+  const [answer] = (await once(runner, 'message')) as [{ type: string; freeGpuBytes: number }];
+  runner.kill();
+  expect(answer.type).toBe('probed');
+  expect(answer.freeGpuBytes).toBeGreaterThanOrEqual(0);
+});
+
+test('without a card, or with a runner that does not answer, it is none', async () => {
+  expect(await freeGpuBytes(new URL('../../support/no-such-runner.mjs', import.meta.url))).toBe(0);
+});
