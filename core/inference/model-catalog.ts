@@ -51,6 +51,9 @@ interface ModelCatalogOptions {
   readonly sources?: readonly ModelSource[];
 }
 
+/** Under load each request would otherwise ask the disk the same. */
+const FRESH_MS = 200;
+
 export function createModelCatalog({ modelsDir, builtInPath, sources = [] }: ModelCatalogOptions): ModelCatalog {
   let known: ReadonlyMap<string, InstalledModel> = new Map();
   const all: readonly ModelSource[] = [
@@ -58,6 +61,9 @@ export function createModelCatalog({ modelsDir, builtInPath, sources = [] }: Mod
     { origin: 'folder', find: () => findGgufModels(modelsDir) },
     ...sources,
   ];
+
+  /** When a model's file was last seen to be as it was. */
+  const lookedAt = new WeakMap<InstalledModel, number>();
 
   async function list(): Promise<readonly InstalledModel[]> {
     const found = await Promise.all(
@@ -74,7 +80,12 @@ export function createModelCatalog({ modelsDir, builtInPath, sources = [] }: Mod
 
   async function findKnown(id: string): Promise<InstalledModel | undefined> {
     const model = named(id);
-    return model !== undefined && (await isUnchanged(model)) ? model : undefined;
+    if (model === undefined) return undefined;
+    const isFresh = performance.now() - (lookedAt.get(model) ?? -Infinity) < FRESH_MS;
+    if (isFresh) return model;
+    if (!(await isUnchanged(model))) return undefined;
+    lookedAt.set(model, performance.now());
+    return model;
   }
 
   return {
