@@ -44,26 +44,41 @@ async function refuseLoad(error: unknown): Promise<void> {
 async function generate(id: number, request: GenerateRequest): Promise<void> {
   const abort = new AbortController();
   running.set(id, abort);
+  const parts = createPartSender(id);
   try {
     if (engine === undefined) throw new TypeError('generate came before load');
-    await engine.generate(request, { signal: abort.signal, emit: partSender(id) });
+    await engine.generate(request, { signal: abort.signal, emit: (part) => parts.add(part) });
+    parts.flush();
   } catch (error) {
+    parts.flush();
     await send({ type: 'failed', id, failure: failureOf(error) });
   } finally {
     running.delete(id);
   }
 }
 
-/** What the engine says in one go is one message: each costs both sides more than all that is in it. */
-function partSender(id: number): (part: ModelStreamPart) => void {
+interface PartSender {
+  add(part: ModelStreamPart): void;
+  /** Sends what has not been sent yet. */
+  flush(): void;
+}
+
+/**
+ * What the engine says in one go is one message: each costs both sides more than all that is in it. It goes out when
+ * the engine has begun with the next token (two turns of the event loop later), so that the engine waits for no message.
+ */
+function createPartSender(id: number): PartSender {
   let parts: ModelStreamPart[] = [];
-  return (part) => {
-    parts.push(part);
-    if (parts.length > 1) return;
-    queueMicrotask(() => {
-      void send({ type: 'parts', id, parts });
-      parts = [];
-    });
+  const flush = (): void => {
+    if (parts.length > 0) void send({ type: 'parts', id, parts });
+    parts = [];
+  };
+  return {
+    add(part) {
+      parts.push(part);
+      if (parts.length === 1) setImmediate(() => setImmediate(flush));
+    },
+    flush,
   };
 }
 
