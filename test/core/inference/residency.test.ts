@@ -113,12 +113,13 @@ describe('strict', () => {
     await first.began;
     const other = call('b');
     await untilWaiting('b', 1);
+    const pid = inference.status().residents[0]?.pid;
     const second = call('a');
     await untilWaiting('a', 1);
     await other.leave();
     await first.leave();
     await second.began;
-    expect(residents()).toEqual(['a']);
+    expect(inference.status().residents).toMatchObject([{ id: 'a', pid }]);
     await second.leave();
   });
 
@@ -251,6 +252,8 @@ describe('one model', () => {
     await held.began;
     expect(await inference.countPromptTokens('a', { prompt: [] })).toBe(1);
     await held.leave();
+    await inference.unload('a');
+    expect(residents()).toEqual([]);
   });
 });
 
