@@ -49,7 +49,7 @@ describe('approvals', () => {
     service.ask({ summary: '\u001b[2J\u202eevil\r\n0000  tool  denied' });
     const { stdout } = await service.cli('approvals');
     expect(stdout.trimEnd().split('\n')).toHaveLength(1);
-    expect(stdout).not.toMatch(/[\u001b\u202e\r]/);
+    for (const command of ['\u001b', '\u202e', '\r']) expect(stdout).not.toContain(command);
   });
 });
 
@@ -78,7 +78,7 @@ describe('approve and deny', () => {
     const all = Array.from({ length: 20 }, () => service.ask());
     const ids = all.map(({ approval }) => approval.id);
     // Of 20 hexadecimal ids two begin alike.
-    const shared = [...'0123456789abcdef'].find((digit) => ids.filter((id) => id.startsWith(digit)).length > 1)!;
+    const shared = Array.from('0123456789abcdef').find((digit) => ids.filter((id) => id.startsWith(digit)).length > 1)!;
     const several = await service.cli('approve', shared);
     expect(several).toMatchObject({ code: 1, stderr: expect.stringMatching(/begin with ".".*Give more/) });
     expect(service.running.approvals.list()).toHaveLength(20);
