@@ -27,9 +27,9 @@ beforeEach(async () => {
 });
 afterEach(() => rm(home, { recursive: true, force: true }));
 
-/** Kills after the given number of acknowledgements. @returns the ports that were acknowledged by then */
-async function storm(firstPort: number, untilAcknowledged: number): Promise<readonly number[]> {
-  const child = spawn(process.execPath, [program, home, String(firstPort)], { stdio: ['ignore', 'pipe', 'inherit'] });
+/** Kills after the given number of acknowledgements. @returns the values that were acknowledged by then */
+async function storm(name: string, first: number, untilAcknowledged: number): Promise<readonly number[]> {
+  const child = spawn(process.execPath, [program, home, name, String(first)], { stdio: ['ignore', 'pipe', 'inherit'] });
   const acknowledged: number[] = [];
   createInterface({ input: child.stdout }).on('line', (line) => {
     acknowledged.push(Number(line));
@@ -57,7 +57,7 @@ test(`${ROUNDS} times: what was acknowledged stands in the file and in the log, 
   let port = 0;
   let entries = 0;
   for (let round = 0; round < ROUNDS; round += 1) {
-    const acknowledged = await storm(port + 1, 1 + Math.floor(Math.random() * 20));
+    const acknowledged = await storm('server.port', port + 1, 1 + Math.floor(Math.random() * 20));
     const last = acknowledged.at(-1)!;
     const found = Number((await readSettingsFile(home))['server.port']);
     // The next change may be done and not acknowledged.
@@ -69,4 +69,15 @@ test(`${ROUNDS} times: what was acknowledged stands in the file and in the log, 
     port = found;
     entries += told;
   }
+});
+
+test('two at once take nothing from each other', LONG, async () => {
+  const names = ['server.port', 'sampling.maxTokens'];
+  const acknowledged = await Promise.all(names.map((name) => storm(name, 1, 60)));
+  const file = await readSettingsFile(home);
+  for (const [at, name] of names.entries()) {
+    const last = acknowledged[at]!.at(-1)!;
+    expect([last, last + 1]).toContain(file[name]);
+  }
+  expect(await runCli(['audit', 'verify'], { SVC_HOME: home })).toMatchObject({ code: 0 });
 });

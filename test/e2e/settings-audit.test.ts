@@ -84,5 +84,5 @@ test('of many changes at once none is lost, in the file or in the log', async ()
   );
   expect(answers.map(({ code }) => code)).toEqual(answers.map(() => 0));
   expect(await file()).toEqual(changes);
-  expect((await told()).map(({ name }) => name).toSorted()).toEqual(Object.keys(changes).toSorted());
+  expect(new Set((await told()).map(({ name }) => name))).toEqual(new Set(Object.keys(changes)));
 });
