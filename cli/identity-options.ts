@@ -7,15 +7,23 @@ import type { StoreOptions } from '../identity/node/choose-store.ts';
 import type { CommandContext } from './command.ts';
 import { packageRoot } from './package.ts';
 
-export async function identityOptions({
-  home,
-  environment,
-}: Pick<CommandContext, 'home' | 'environment'>): Promise<StoreOptions> {
+type Where = Pick<CommandContext, 'home' | 'environment'>;
+
+export async function identityOptions(where: Where): Promise<StoreOptions> {
+  const { home, environment } = where;
   const { settings } = resolveSettings({ flags: {}, environment, file: await readSettingsFile(home) });
+  return { ...(await existingIdentityOptions(where)), preference: settings['identity.store'] };
+}
+
+/**
+ * For an identity that is there: it says itself where it is. No setting is asked, so that one which stands in the way
+ * can be changed.
+ */
+export async function existingIdentityOptions({ home, environment }: Where): Promise<StoreOptions> {
   return {
     // Entries of the credential store are named for the path: for one folder always the same.
     home: await realpath(home).catch(() => home),
-    preference: settings['identity.store'],
+    preference: 'auto',
     passphrase: environment['SVC_VAULT_PASSPHRASE'] || undefined,
     probeProgram: new URL('dist/identity/node/keyring-probe.js', packageRoot),
     randomBytes,

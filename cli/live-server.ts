@@ -1,13 +1,15 @@
 /** The server that is running now, as the command line finds and asks it. */
 import { readRunFile, type RunFile } from '../core/config/home.ts';
 import { isRecord } from '../core/json.ts';
+import { printable } from '../core/printable.ts';
 import { RUN_TOKEN_HEADER } from '../gateway/run-token.ts';
 import { CommandError } from './command.ts';
+import { readServerEvents, type ServerEvent } from './server-events.ts';
 
 /** A server on this machine that is alive answers within this; a hung one must not hang its owner's terminal. */
 const ANSWER_TIMEOUT_MS = 5000;
 
-type AdminMethod = 'GET' | 'POST';
+type AdminMethod = 'GET' | 'POST' | 'DELETE';
 
 interface AskOptions {
   readonly body?: object;
@@ -21,6 +23,11 @@ export interface LiveServer {
   readonly url: string;
   /** Calls `/admin/<path>`. @throws {CommandError} when it answers with an error, in its words */
   ask(method: AdminMethod, path: string, options?: AskOptions): Promise<Record<string, unknown>>;
+  /**
+   * Reads the event stream at `/admin/<path>` until the server ends it or `signal` fires.
+   * @throws {CommandError} when it answers with an error; {TypeError} when the connection breaks
+   */
+  events(path: string, signal: AbortSignal): AsyncGenerator<ServerEvent>;
 }
 
 /** @returns undefined where none runs: no run file, or nobody behind it */
@@ -32,7 +39,15 @@ export async function findLiveServer(home: string): Promise<LiveServer | undefin
     askServer({ url, run, method, path, timeoutMs: ANSWER_TIMEOUT_MS, ...options });
   const answer = await ask('GET', 'status').catch(() => undefined);
   // Another program may have the port by now.
-  return answer?.['pid'] === run.pid ? { run, url, ask } : undefined;
+  if (answer?.['pid'] !== run.pid) return undefined;
+  return { run, url, ask, events: (path, signal) => readEvents({ url, run, method: 'GET', path }, signal) };
+}
+
+/** @throws {CommandError} where none runs */
+export async function requireLiveServer(home: string): Promise<LiveServer> {
+  const server = await findLiveServer(home);
+  if (server === undefined) throw new CommandError('the service is not running. "postern serve" starts it.');
+  return server;
 }
 
 interface Question extends AskOptions {
@@ -43,21 +58,38 @@ interface Question extends AskOptions {
 }
 
 async function askServer(question: Question): Promise<Record<string, unknown>> {
-  const { url, run, method, path, body, timeoutMs, signal } = question;
+  const { signal, timeoutMs } = question;
   const limits = [signal, timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)];
-  const response = await fetch(`${url}/admin/${path}`, {
-    method,
-    headers: { [RUN_TOKEN_HEADER]: run.token, 'content-type': 'application/json' },
-    signal: AbortSignal.any(limits.filter((limit) => limit !== undefined)),
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const answer: unknown = await response.json();
+  const response = await send(question, AbortSignal.any(limits.filter((limit) => limit !== undefined)));
+  const answer = await jsonOf(response);
   if (response.ok && isRecord(answer)) return answer;
-  throw new CommandError(messageOf(answer) ?? `the server answered ${response.status} to ${method} /admin/${path}.`);
+  throw answeredError(question, response, answer);
 }
 
-function messageOf(answer: unknown): string | undefined {
+async function* readEvents(question: Question, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+  const response = await send(question, signal);
+  if (!response.ok || response.body === null) throw answeredError(question, response, await jsonOf(response));
+  yield* readServerEvents(response.body);
+}
+
+function send({ url, run, method, path, body }: Question, signal: AbortSignal): Promise<Response> {
+  const json = body === undefined ? {} : { 'content-type': 'application/json' };
+  return fetch(`${url}/admin/${path}`, {
+    method,
+    headers: { [RUN_TOKEN_HEADER]: run.token, ...json },
+    body: body === undefined ? null : JSON.stringify(body),
+    signal,
+  });
+}
+
+function jsonOf(response: Response): Promise<unknown> {
+  return response.json().catch(() => undefined);
+}
+
+/** The server's words are made for whoever asked. */
+function answeredError({ method, path }: Question, { status }: Response, answer: unknown): CommandError {
   const error = isRecord(answer) ? answer['error'] : undefined;
   const message = isRecord(error) ? error['message'] : undefined;
-  return typeof message === 'string' ? message : undefined;
+  if (typeof message === 'string') return new CommandError(printable(message));
+  return new CommandError(`the server answered ${status} to ${method} /admin/${path}.`);
 }

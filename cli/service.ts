@@ -1,5 +1,12 @@
 /** The service: where everything is wired together, started, and brought to an orderly end. */
+import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  createApprovalQueue,
+  type Approval,
+  type ApprovalOutcome,
+  type ApprovalQueue,
+} from '../core/approvals/approval-queue.ts';
 import { writeRunFile } from '../core/config/home.ts';
 import type { Settings } from '../core/config/settings.ts';
 import {
@@ -12,6 +19,8 @@ import { createModelDigests, type ModelDigests } from '../core/inference/model-d
 import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
 import { createResponseStore } from '../core/responses/response-store.ts';
 import { openDatabase, type Database } from '../core/storage/database.ts';
+import { setProcessTimer } from '../core/timer.ts';
+import { createApprovalFeed, type ApprovalFeed } from '../gateway/approval-feed.ts';
 import type { Listener } from '../gateway/listener.ts';
 import { createMetrics } from '../gateway/metrics.ts';
 import { createRecorder } from '../gateway/request-log/recorder.ts';
@@ -36,6 +45,8 @@ export interface Running {
   readonly inference: LocalInference;
   readonly modelDigests: ModelDigests;
   readonly requestLog: RequestLog;
+  readonly approvals: ApprovalQueue;
+  readonly approvalFeed: ApprovalFeed;
   readonly database: Database;
   /** Fires when the service was asked over HTTP to stop. */
   readonly shutDown: AbortSignal;
@@ -64,6 +75,8 @@ export async function startService(
     keepDays: settings['log.days'],
     onFailure: (message) => terminal.say(message),
   });
+  // Goes to the audit log once the service opens its identity; nothing in it asks for an approval before that.
+  const approval = openApprovals(() => undefined, terminal);
   const metrics = createMetrics({ inference, connections: () => listener.counts() });
   const token = createRunToken();
   const listener: Listener = await createGateway({
@@ -75,6 +88,7 @@ export async function startService(
       modelDigests,
       responses: createResponseStore({ database, now: Date.now }),
       requestLog,
+      ...approval,
       metrics,
       now: Date.now,
       control: { version, startedAtMs, connections: () => listener.counts(), shutDown: () => shutDown.abort() },
@@ -94,7 +108,21 @@ export async function startService(
   });
   const { port } = await listen(listener, settings);
   await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
-  return { port, listener, inference, modelDigests, requestLog, database, shutDown: shutDown.signal };
+  return { port, listener, inference, modelDigests, requestLog, ...approval, database, shutDown: shutDown.signal };
+}
+
+function openApprovals(
+  record: (approval: Approval, outcome: ApprovalOutcome) => void,
+  terminal: CommandContext['terminal'],
+): Pick<Running, 'approvals' | 'approvalFeed'> {
+  const approvals = createApprovalQueue({
+    now: Date.now,
+    setTimer: setProcessTimer,
+    newId: () => randomBytes(8).toString('hex'),
+    record,
+    onError: () => terminal.say('An approval that ended as a no could not be written to the audit log.'),
+  });
+  return { approvals, approvalFeed: createApprovalFeed(approvals) };
 }
 
 function inferenceOptions(
@@ -146,9 +174,12 @@ function listenError(error: unknown, port: number): unknown {
 
 /** Answers under way may finish; those that take too long are told in their own stream why they end. */
 export async function endService(running: Running, now: AbortSignal): Promise<void> {
-  const { listener, inference, modelDigests, requestLog, database } = running;
+  const { listener, inference, modelDigests, requestLog, approvals, approvalFeed, database } = running;
   const grace = new AbortController();
   const closed = listener.close().finally(() => grace.abort());
+  // Nobody can approve any more: the door is shut.
+  approvals.close();
+  approvalFeed.close();
   const patience = AbortSignal.any([grace.signal, now]);
   await sleep(SHUTDOWN_GRACE_MS, undefined, { signal: patience }).catch(() => undefined);
   await inference.close();

@@ -3,11 +3,11 @@ import {
   parseSettingText,
   readSettingsFile,
   resolveSettings,
-  writeSetting,
   type SettingRow,
 } from '../core/config/settings.ts';
 import { UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { findLiveServer } from './live-server.ts';
+import { changeSetting } from './recorded-setting.ts';
 
 export const settings: Command = {
   name: 'settings',
@@ -18,7 +18,7 @@ export const settings: Command = {
        postern settings unset <name>
 
 A value comes from a flag of "serve", else from the environment, else from settings.json, else from the default.
-Changes take effect when the service starts next.
+Changes take effect when the service starts next. The audit log is told which setting was changed, not its value.
 
 Example:
   postern settings set server.port 4001
@@ -68,9 +68,10 @@ async function get(name: string, asJson: boolean, context: CommandContext): Prom
   return 0;
 }
 
-async function set(name: string, text: string | undefined, { terminal, home }: CommandContext): Promise<ExitCode> {
+async function set(name: string, text: string | undefined, context: CommandContext): Promise<ExitCode> {
+  const { terminal, home } = context;
   if (!isSettingName(name)) throw unknownSetting(name);
-  await writeSetting(home, name, text === undefined ? undefined : parseSettingText(name, text));
+  await changeSetting(context, name, text === undefined ? undefined : parseSettingText(name, text));
   const isLive = (await findLiveServer(home)) !== undefined;
   terminal.say(
     isLive ? 'Saved. The running service takes it on when it starts next ("postern stop", then serve).' : 'Saved.',

@@ -6,7 +6,8 @@ export const status: Command = {
   summary: 'tell whether the service runs (exit code 0) or not (1)',
   usage: `Usage: postern status [--json]
 
-Tells whether the service runs, where, and which model is loaded. Exit code 0 when it runs, 1 when it does not.
+Tells whether the service runs, where, which model is loaded, and whether anything waits for your
+word. Exit code 0 when it runs, 1 when it does not.
 
   --json   one JSON object on stdout
 
@@ -26,6 +27,11 @@ Example:
       terminal.print(
         `running on ${server.url} (pid ${server.run.pid}), ${models === '' ? 'no model loaded' : `loaded: ${models}`}`,
       );
+      const waiting = Number(answer?.['approvals_waiting'] ?? 0);
+      if (waiting > 0)
+        terminal.print(
+          waiting === 1 ? '1 approval waits: postern approvals' : `${waiting} approvals wait: postern approvals`,
+        );
     }
     return server === undefined ? 1 : 0;
   },

@@ -7,6 +7,8 @@ import type { Refusal } from './policy.ts';
 
 /** Failures that the gateway itself finds, before any of its handlers runs. */
 export type RequestErrorCode =
+  | 'approval_needs_code'
+  | 'approval_settled'
   | 'bad_request'
   | 'body_too_large'
   | 'foreign_host'
@@ -46,6 +48,8 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   model_not_found: { status: 404, type: 'invalid_request_error' },
   not_found: { status: 404, type: 'invalid_request_error' },
   method_not_allowed: { status: 405, type: 'invalid_request_error' },
+  approval_needs_code: { status: 409, type: 'invalid_request_error' },
+  approval_settled: { status: 409, type: 'invalid_request_error' },
   body_too_large: { status: 413, type: 'invalid_request_error' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error' },
   secure_channel_required: { status: 426, type: 'upgrade_required' },

@@ -10,7 +10,7 @@ const KEEP_ALIVE_MS = 15_000;
 /** A comment: every reader of server-sent events skips it. */
 const KEEP_ALIVE = ': keep-alive\n\n';
 
-export async function sendReply(reply: FastifyReply, { status = 200, headers = {}, body }: Reply): Promise<void> {
+export async function sendReply(reply: FastifyReply, { status = 200, headers = {}, body, cut }: Reply): Promise<void> {
   reply.code(status).headers(headers);
   if (typeof body === 'string') {
     return void reply.type(headers['content-type'] ?? 'text/plain; charset=utf-8').send(body);
@@ -18,7 +18,11 @@ export async function sendReply(reply: FastifyReply, { status = 200, headers = {
   if (!(Symbol.asyncIterator in body)) return void reply.send(body);
   reply.hijack();
   reply.raw.writeHead(status, plainHeaders(reply));
-  await sendStream(reply.raw, body, headers['content-type']?.startsWith('text/event-stream') === true);
+  const { raw: response } = reply;
+  const onCut = (): void => void response.destroy();
+  cut?.addEventListener('abort', onCut, { once: true });
+  const isEventStream = headers['content-type']?.startsWith('text/event-stream') === true;
+  await sendStream(response, body, { isEventStream, hasBody: reply.request.method !== 'HEAD' });
 }
 
 /** Hijacking takes Fastify out of the way, its headers with it. */
@@ -33,15 +37,17 @@ function plainHeaders(reply: FastifyReply): Record<string, string | string[]> {
 async function sendStream(
   response: ServerResponse,
   pieces: AsyncIterable<string>,
-  isEventStream: boolean,
+  { isEventStream, hasBody }: { readonly isEventStream: boolean; readonly hasBody: boolean },
 ): Promise<void> {
+  // To HEAD no piece is sent; one is taken all the same, since a generator lets go only of what it has begun.
+  if (!hasBody) response.end();
   // A reader that left is noticed at the next piece; one that never comes must be told of by the socket.
   const gone = new AbortController();
   response.once('close', () => gone.abort());
-  const keepAlive = isEventStream ? setInterval(() => response.write(KEEP_ALIVE), KEEP_ALIVE_MS) : undefined;
+  const keepAlive = isEventStream ? setInterval(() => sayAlive(response), KEEP_ALIVE_MS) : undefined;
   try {
     for await (const piece of pieces) {
-      if (response.destroyed) return;
+      if (response.destroyed || !hasBody) return;
       keepAlive?.refresh();
       if (!response.write(piece)) await once(response, 'drain', { signal: gone.signal });
     }
@@ -51,4 +57,9 @@ async function sendStream(
   } finally {
     clearInterval(keepAlive);
   }
+}
+
+/** Not to a reader that has not taken what came before: for as long as it does not, comments would pile up. */
+function sayAlive(response: ServerResponse): void {
+  if (!response.writableNeedDrain) response.write(KEEP_ALIVE);
 }

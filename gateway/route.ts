@@ -3,11 +3,13 @@
  * function from a request to a reply, so that it can be tested without a port.
  */
 import type { z } from 'zod';
+import type { ApprovalQueue } from '../core/approvals/approval-queue.ts';
 import type { LocalInference } from '../core/inference/local-inference.ts';
 import type { ModelCatalog } from '../core/inference/model-catalog.ts';
 import type { ModelDetailsReader } from '../core/inference/model-details.ts';
 import type { ModelDigests } from '../core/inference/model-digests.ts';
 import type { ResponseStore } from '../core/responses/response-store.ts';
+import type { ApprovalFeed } from './approval-feed.ts';
 import type { Caller } from './caller.ts';
 import type { OutwardError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
@@ -52,6 +54,8 @@ export interface Reply {
   readonly headers?: Readonly<Record<string, string>>;
   /** An object is sent as JSON; an iterable is streamed, piece by piece, as fast as the client takes it. */
   readonly body: object | string | AsyncIterable<string>;
+  /** Fires when the connection is to be cut in the middle of a stream, even though its client does not read. */
+  readonly cut?: AbortSignal;
 }
 
 /** What handlers may use. Built once, by whoever wires the program together. */
@@ -62,6 +66,8 @@ export interface Services {
   readonly modelDigests: Pick<ModelDigests, 'find'>;
   readonly responses: ResponseStore;
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
+  readonly approvals: Pick<ApprovalQueue, 'list' | 'decide'>;
+  readonly approvalFeed: Pick<ApprovalFeed, 'open'>;
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;
   readonly control: ServerControl;
   /** Milliseconds since 1970. */

@@ -16,6 +16,7 @@ import type { Method, Route } from './route.ts';
 import { adminShutdown, adminStatus } from './routes/admin.ts';
 import { adminModels, loadModel, unloadModel } from './routes/admin-models.ts';
 import { countMessageTokens, createMessage } from './routes/anthropic-messages.ts';
+import { approvalEvents, decideApproval, listApprovals } from './routes/approvals.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
 import { completions } from './routes/completions.ts';
 import { health, root } from './routes/health.ts';
@@ -110,6 +111,9 @@ export const routes: readonly Route[] = [
   unloadModel,
   listRequests,
   clearRequests,
+  listApprovals,
+  decideApproval,
+  approvalEvents,
   metrics,
 ];
 

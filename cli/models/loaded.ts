@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { CommandError, UsageError, type CommandContext, type CommandInput, type ExitCode } from '../command.ts';
 import { formatBytes } from '../format-bytes.ts';
-import { findLiveServer, type LiveServer } from '../live-server.ts';
+import { requireLiveServer } from '../live-server.ts';
 import { onlyArgument } from './open-models.ts';
 
 const loadedSchema = z.object({
@@ -22,7 +22,7 @@ type Loaded = z.output<typeof loadedSchema>['models'][number];
 
 export async function loadedModels(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   if (input.positionals.length > 0) throw new UsageError('"ps" takes no model: it lists what is loaded.');
-  return tell(await (await server(context)).ask('GET', 'models'), input, context);
+  return tell(await (await requireLiveServer(context.home)).ask('GET', 'models'), input, context);
 }
 
 export function loadModel(input: CommandInput, context: CommandContext): Promise<ExitCode> {
@@ -36,7 +36,7 @@ export function unloadModel(input: CommandInput, context: CommandContext): Promi
 async function change(action: 'load' | 'unload', input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { terminal, stop } = context;
   const model = onlyArgument(input.positionals, `${action} which model?`);
-  const live = await server(context);
+  const live = await requireLiveServer(context.home);
   terminal.say(action === 'load' ? `Loading ${model} ...` : `Unloading ${model}, once its calls are done ...`);
   try {
     const answer = await live.ask('POST', `models/${action}`, { body: { model }, timeoutMs: undefined, signal: stop });
@@ -45,12 +45,6 @@ async function change(action: 'load' | 'unload', input: CommandInput, context: C
     if (!stop.aborted) throw error;
     throw new CommandError(`no longer waiting; the service goes on to ${action} it.`);
   }
-}
-
-async function server({ home }: CommandContext): Promise<LiveServer> {
-  const found = await findLiveServer(home);
-  if (found !== undefined) return found;
-  throw new CommandError('the service is not running, so nothing is loaded. "postern serve" starts it.');
 }
 
 function tell(answer: unknown, { flags }: CommandInput, { terminal }: CommandContext): 0 {

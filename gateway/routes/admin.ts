@@ -9,9 +9,9 @@ export const adminStatus: Route = {
   access: 'admin',
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
-  summary: 'What runs: version, process, loaded models, calls under way.',
+  summary: 'What runs: version, process, loaded models, calls under way, approvals that wait.',
   encodeError: encodeOpenAiError,
-  handle: (_request, { control, inference, now }) => {
+  handle: (_request, { control, inference, approvals, now }) => {
     const { residents, inflight } = inference.status();
     return {
       body: {
@@ -19,6 +19,7 @@ export const adminStatus: Route = {
         pid: process.pid,
         uptime_seconds: Math.floor((now() - control.startedAtMs) / 1000),
         resident_models: residents.map(({ id }) => id),
+        approvals_waiting: approvals.list().length,
         inflight: Object.fromEntries(inflight),
       },
     };

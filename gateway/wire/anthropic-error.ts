@@ -13,6 +13,8 @@ type AnthropicErrorType =
   | 'overloaded_error';
 
 const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
+  approval_needs_code: 'invalid_request_error',
+  approval_settled: 'invalid_request_error',
   bad_request: 'invalid_request_error',
   invalid_request: 'invalid_request_error',
   prompt_too_long: 'invalid_request_error',
