@@ -121,24 +121,21 @@ describe('calls at once', () => {
     await until(async () => Object.keys((await health()).inflight).length === 0);
   });
 
-  test('a long prompt that nobody waits for any more is left in the middle, and its runner lives', async () => {
-    const openai = await start({ 'inference.contextTokens': 1_048_576 });
-    const before = await health();
+  test('a client that leaves while its prompt is read frees the model, and its runner lives', async () => {
+    const openai = await start();
     await say(openai, [{ role: 'user', content: 'Hello' }]);
     const { pid } = await loadedModel();
     const leave = new AbortController();
-    const content = 'one two three four five six seven eight nine ten. '.repeat(1500);
-    const pending = openai.chat.completions.create(
-      { model: 'foundation', messages: [{ role: 'user', content }] },
-      { signal: leave.signal },
-    );
+    const content = 'one two three four five six seven eight nine ten. '.repeat(190);
+    const pending = openai.chat.completions
+      .create({ model: 'foundation', messages: [{ role: 'user', content }] }, { signal: leave.signal })
+      .catch((error: unknown) => error);
     await until(async () => (await health()).inflight['foundation']?.running === 1);
     leave.abort();
-    await expect(pending).rejects.toThrow();
+    expect(await pending).toBeInstanceOf(OpenAI.APIUserAbortError);
     await until(async () => Object.keys((await health()).inflight).length === 0);
     await say(openai, [{ role: 'user', content: 'Hello' }]);
     expect((await loadedModel()).pid).toBe(pid);
-    expect(before.loaded).toEqual([]);
   });
 });
 
