@@ -12,16 +12,22 @@ import { createModelDigests, type ModelDigests } from '../core/inference/model-d
 import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
 import { createResponseStore } from '../core/responses/response-store.ts';
 import { openDatabase, type Database } from '../core/storage/database.ts';
+import type { AccessSettings } from '../gateway/identify.ts';
 import type { Listener } from '../gateway/listener.ts';
+import { createLiveRequests } from '../gateway/live-requests.ts';
 import { createMetrics } from '../gateway/metrics.ts';
-import { createRecorder } from '../gateway/request-log/recorder.ts';
+import { createRecorder, type Recorder, type RecorderOptions } from '../gateway/request-log/recorder.ts';
 import { createRequestLog, type RequestLog } from '../gateway/request-log/request-log.ts';
 import { routes } from '../gateway/routes.ts';
 import { createRunToken } from '../gateway/run-token.ts';
 import { createGateway } from '../gateway/server.ts';
+import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
 import { CommandError, type CommandContext } from './command.ts';
+import { identityOptions } from './identity-options.ts';
+import { createIdentityService, type IdentityService } from './identity-service.ts';
 import { openModelCatalog } from './model-catalog.ts';
 import { packageRoot, version } from './package.ts';
+import { setTimer } from './timer.ts';
 
 /** How long answers under way may go on after the service was told to stop. */
 const SHUTDOWN_GRACE_MS = 10_000;
@@ -37,15 +43,14 @@ export interface Running {
   readonly modelDigests: ModelDigests;
   readonly requestLog: RequestLog;
   readonly database: Database;
+  readonly identity: IdentityService;
   /** Fires when the service was asked over HTTP to stop. */
   readonly shutDown: AbortSignal;
 }
 
 /** @throws {CommandError} where the port is not to be had */
-export async function startService(
-  settings: Settings,
-  { home, terminal, environment }: CommandContext,
-): Promise<Running> {
+export async function startService(settings: Settings, context: CommandContext): Promise<Running> {
+  const { home, terminal, environment } = context;
   const startedAtMs = Date.now();
   const shutDown = new AbortController();
   const catalog = openModelCatalog(settings, environment);
@@ -66,6 +71,8 @@ export async function startService(
   });
   const metrics = createMetrics({ inference, connections: () => listener.counts() });
   const token = createRunToken();
+  const live = createLiveRequests({ setTimer });
+  const identity = identityService(context, database, (kids) => live.end(kids));
   const listener: Listener = await createGateway({
     routes,
     services: {
@@ -74,27 +81,57 @@ export async function startService(
       modelDetails,
       modelDigests,
       responses: createResponseStore({ database, now: Date.now }),
+      keys: identity,
       requestLog,
       metrics,
       now: Date.now,
       control: { version, startedAtMs, connections: () => listener.counts(), shutDown: () => shutDown.abort() },
     },
     guard: { hostnames: settings['server.hostnames'], allowedOrigins: settings['server.allowedOrigins'] },
+    access: accessSettings(settings),
+    live,
+    onRefusal: (reason) => identity.refusals.note(reason),
     runToken: token,
-    recorder: createRecorder({
-      now: Date.now,
-      elapsed: () => performance.now(),
-      keepBodies: settings['log.bodies'],
-      onEntry: (entry) => {
-        requestLog.write(entry);
-        metrics.observe(entry);
-      },
+    recorder: openRecorder(settings, (entry) => {
+      requestLog.write(entry);
+      metrics.observe(entry);
     }),
     logLevel: 'warn',
   });
   const { port } = await listen(listener, settings);
   await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
-  return { port, listener, inference, modelDigests, requestLog, database, shutDown: shutDown.signal };
+  void identity.begin();
+  return { port, listener, inference, modelDigests, requestLog, database, identity, shutDown: shutDown.signal };
+}
+
+function identityService(
+  context: CommandContext,
+  database: Database,
+  onRevocation: (kids: readonly string[]) => Promise<void>,
+): IdentityService {
+  return createIdentityService({
+    openIdentity: async () => openOrCreateIdentity(await identityOptions(context)),
+    database,
+    onRevocation,
+    say: (words) => context.terminal.say(words),
+  });
+}
+
+function openRecorder(settings: Settings, onEntry: RecorderOptions['onEntry']): Recorder {
+  return createRecorder({
+    now: Date.now,
+    elapsed: () => performance.now(),
+    keepBodies: settings['log.bodies'],
+    onEntry,
+  });
+}
+
+function accessSettings(settings: Settings): AccessSettings {
+  return {
+    requireKeyOnLoopback: settings['access.requireKeyOnLoopback'],
+    requestsPerMinute: settings['access.requestsPerMinute'],
+    requestsAtOnce: settings['access.requestsAtOnce'],
+  };
 }
 
 function inferenceOptions(
@@ -146,7 +183,7 @@ function listenError(error: unknown, port: number): unknown {
 
 /** Answers under way may finish; those that take too long are told in their own stream why they end. */
 export async function endService(running: Running, now: AbortSignal): Promise<void> {
-  const { listener, inference, modelDigests, requestLog, database } = running;
+  const { listener, inference, modelDigests, requestLog, database, identity } = running;
   const grace = new AbortController();
   const closed = listener.close().finally(() => grace.abort());
   const patience = AbortSignal.any([grace.signal, now]);
@@ -155,6 +192,7 @@ export async function endService(running: Running, now: AbortSignal): Promise<vo
   await Promise.race([closed, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
   listener.cut();
   await closed;
+  await identity.close();
   modelDigests.close();
   requestLog.close();
   database.close();
