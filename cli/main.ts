@@ -3,9 +3,11 @@ import { parseArgs } from 'node:util';
 import { SettingsError } from '../core/config/settings.ts';
 import { homeFolder } from '../core/config/home.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
+import { access } from './access.ts';
 import { audit } from './audit.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { identity } from './identity.ts';
+import { keys } from './keys.ts';
 import { logs } from './logs.ts';
 import { version } from './package.ts';
 import { serve } from './serve.ts';
@@ -15,7 +17,7 @@ import { status } from './status.ts';
 import { stop } from './stop.ts';
 import { processTerminal } from './terminal.ts';
 
-const COMMANDS: readonly Command[] = [serve, status, stop, models, logs, settings, identity, audit];
+const COMMANDS: readonly Command[] = [serve, status, stop, models, logs, settings, identity, keys, access, audit];
 
 const USAGE = `Postern: a private gate to your own AI.
 
