@@ -1,6 +1,6 @@
 /** `postern keys`: makes, lists and revokes the access keys that other machines come in with. */
 import { findAccessKey } from '../identity/access-key.ts';
-import { isLabel } from '../identity/access-claims.ts';
+import { isLabel, type AccessClaims } from '../identity/access-claims.ts';
 import type { AccessKeyRefusal } from '../identity/node/access-key-check.ts';
 import { MAX_AGENT_INDEX, MAX_LIFETIME_S, type KeyResource } from '../gateway/wire/access-keys.ts';
 import {
@@ -129,10 +129,11 @@ async function inspect({ flags, positionals }: CommandInput, context: CommandCon
   const verdict = await verifyHere(context, token);
   const refusal = verdict.counts ? null : verdict.refusal;
   const { terminal } = context;
-  if (flags['json'] === true) terminal.print(JSON.stringify({ counts: verdict.counts, refusal, ...claims }));
+  const said = whatItSays(claims);
+  if (flags['json'] === true) terminal.print(JSON.stringify({ counts: verdict.counts, refusal, ...said }));
   else {
     terminal.print(refusal === null ? 'It counts.' : `It does not count: ${REFUSALS[refusal]}`);
-    for (const [name, value] of Object.entries(claims)) terminal.print(`${name.padEnd(12)} ${claimText(name, value)}`);
+    for (const [name, value] of Object.entries(said)) terminal.print(`${name.padEnd(12)} ${String(value ?? 'none')}`);
   }
   return verdict.counts ? 0 : 1;
 }
@@ -154,8 +155,18 @@ export const REFUSALS: Readonly<Record<AccessKeyRefusal, string>> = {
   device_bound: 'it is the grant of a paired device, and counts only inside that device’s sealed calls.',
 };
 
-function claimText(name: string, value: string | number): string {
-  return name.endsWith('AtS') ? localTime(new Date(Number(value) * 1000).toISOString()) : String(value);
+/** Named as in the list of keys. */
+function whatItSays({ kid, scope, issuer, label, issuedAtS, expiresAtS, confirmation }: AccessClaims) {
+  const timeOf = (seconds: number) => new Date(seconds * 1000).toISOString();
+  return {
+    id: kid,
+    scope,
+    issuer,
+    label: label ?? null,
+    device_bound: confirmation !== undefined,
+    created_at: timeOf(issuedAtS),
+    expires_at: expiresAtS === undefined ? null : timeOf(expiresAtS),
+  };
 }
 
 function refuseMore(rest: readonly string[]): void {
