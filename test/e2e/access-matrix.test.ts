@@ -180,7 +180,7 @@ describe.runIf(has(networkNamespaces))('the matrix of access', () => {
       openai: expect.stringContaining('Paris'),
       'openai stream': expect.stringContaining('Paris'),
       anthropic: expect.stringContaining('Paris'),
-      'anthropic bearer': expect.stringContaining('Paris'),
+      'anthropic x-api-key': expect.stringContaining('Paris'),
     });
     const refused = await runProgram<object>(network.guest.within, 'clients-program', {
       url,
