@@ -37,10 +37,12 @@ interface ServiceOptions {
   /** What is told of each revocation; see the registry. */
   readonly onRevocation: (kids: readonly string[]) => Promise<void>;
   readonly say: (words: string) => void;
+  /** Milliseconds that never go back. */
+  readonly elapsed: () => number;
 }
 
 export function createIdentityService(options: ServiceOptions): IdentityService {
-  const { say } = options;
+  const { say, elapsed } = options;
   let opened: OpenedIdentity | undefined;
   let opening: Promise<OpenedIdentity> | undefined;
   let closed = false;
@@ -64,7 +66,7 @@ export function createIdentityService(options: ServiceOptions): IdentityService 
       tell(identity.store.description);
       return opened;
     } catch (error) {
-      notBeforeMs = performance.now() + PAUSE_MS;
+      notBeforeMs = elapsed() + PAUSE_MS;
       if (!closed) tell(failureText(error));
       throw error;
     } finally {
@@ -74,7 +76,7 @@ export function createIdentityService(options: ServiceOptions): IdentityService 
   const open = (): Promise<OpenedIdentity> => {
     if (opened !== undefined) return Promise.resolve(opened);
     if (opening !== undefined) return opening;
-    if (closed || performance.now() < notBeforeMs) return Promise.reject(new Error('the identity did not open'));
+    if (closed || elapsed() < notBeforeMs) return Promise.reject(new Error('the identity did not open'));
     opening = attempt();
     return opening;
   };

@@ -114,6 +114,7 @@ function identityService(
     database,
     onRevocation,
     say: (words) => context.terminal.say(words),
+    elapsed: () => performance.now(),
   });
 }
 

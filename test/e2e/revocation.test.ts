@@ -144,7 +144,7 @@ describe('what keys leave behind', () => {
     await setSettings(home, { 'access.requireKeyOnLoopback': true, 'log.bodies': true });
     await server.stop();
     server = await startServer({ home });
-    const said = { ...user(`My key is ${key.token}`), stream: true };
+    const said = { ...user(`My key is ${key.token}`), max_tokens: 3, stream: true };
     await (await ask('/v1/chat/completions', said)).text();
     await (await ask(`/v1/models/${key.token}?key=${key.token}`)).text();
     await revoke();
