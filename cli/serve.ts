@@ -41,6 +41,7 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
   try {
     const running = await startService(settings, context);
     report(running, settings, input.flags['json'] === true, context);
+    if (settings['server.expose']) sayExposed(running.port, context);
     await untilEither(context.stop, running.shutDown);
     terminal.say('Stopping ...');
     await endService(running, context.stopNow);
@@ -87,7 +88,6 @@ function report({ port }: Running, settings: Settings, asJson: boolean, { termin
   terminal.say(
     `Models: *.gguf in ${settings['models.folder']}${discovered}, and "foundation", a tiny built-in one that only shows how things work.`,
   );
-  if (settings['server.expose']) sayExposed(port, { terminal, home });
 }
 
 function sayExposed(port: number, { terminal, home }: Pick<CommandContext, 'terminal' | 'home'>): void {

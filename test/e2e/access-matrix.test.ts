@@ -194,7 +194,10 @@ describe.runIf(has(networkNamespaces))('the matrix of access', () => {
     const from = '10.78.254.1';
     const bad = { url, method: 'GET', headers: shownIn('bearer', tokens['forged']![0]!), from };
     const good = { ...bad, headers: shownIn('bearer', tokens['master']![0]!) };
-    const tries = await requestAll(network.guest.within, Array<PlainRequest>(20).fill(bad));
+    const tries = await requestAll(
+      network.guest.within,
+      Array.from({ length: 20 }, () => bad),
+    );
     expect(tries.map(({ status }) => status)).toEqual(Array(20).fill(401));
     const [blocked, other] = await requestAll(network.guest.within, [good, { ...good, from: '10.78.254.2' }]);
     expect([blocked!.status, other!.status]).toEqual([429, 200]);

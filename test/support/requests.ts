@@ -33,7 +33,7 @@ export async function requestAll(
 export async function runProgram<Result>(within: readonly string[], name: string, input: unknown): Promise<Result> {
   const program = fileURLToPath(new URL(`../../dist/test/support/${name}.js`, import.meta.url));
   const [command, ...args] = [...within, process.execPath, program];
-  const child = spawn(command!, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   child.stdin.end(JSON.stringify(input));
   return (await json(child.stdout)) as Result;
 }
