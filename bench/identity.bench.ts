@@ -1,6 +1,6 @@
 /**
  * What it costs to find out whether an access key counts, against the one step of it that can't be done without: to
- * recover the signer. `node dist/bench/identity.bench.js`.
+ * recover the signer; then one request with a key against one without, over HTTP. `node dist/bench/identity.bench.js`.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -12,6 +12,7 @@ import { deriveAgentKey } from '../identity/agent-key.ts';
 import { createAccessKeyRegistry } from '../identity/node/access-key-registry.ts';
 import { asMasterKey } from '../identity/secret-keys.ts';
 import { compare } from './channel/measure.ts';
+import { measureKeyedRequests } from './serving/keyed-requests.ts';
 
 /** More than are remembered, so that each is forgotten by the time that its turn comes again. */
 const MANY = 1100;
@@ -56,3 +57,9 @@ for (const [name, run] of Object.entries(rows)) {
 }
 database.close();
 rmSync(home, { recursive: true });
+
+const { withKeyUs, withoutUs } = await measureKeyedRequests();
+console.log(`
+GET /v1/models               µs   without ÷ it
+without a key            ${withoutUs.toFixed(0).padStart(6)}
+with a key               ${withKeyUs.toFixed(0).padStart(6)} ${(withoutUs / withKeyUs).toFixed(2).padStart(14)}`);

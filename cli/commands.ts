@@ -12,6 +12,8 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['deny', async () => (await import('./decide.ts')).deny],
   ['settings', async () => (await import('./settings.ts')).settings],
   ['identity', async () => (await import('./identity.ts')).identity],
+  ['keys', async () => (await import('./keys.ts')).keys],
+  ['access', async () => (await import('./access.ts')).access],
   ['audit', async () => (await import('./audit.ts')).audit],
 ]);
 

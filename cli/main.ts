@@ -35,10 +35,13 @@ export async function run(argv: readonly string[]): Promise<void> {
   process.on('SIGTERM', onSignal);
   // A reader that has seen enough (`| head`) ends the program as Ctrl-C does.
   process.stdout.on('error', () => stopSignal.abort());
+  const environment = { ...process.env };
+  // No process that is started from here has any business with it.
+  delete process.env['SVC_VAULT_PASSPHRASE'];
   const context: CommandContext = {
     terminal: processTerminal(stopSignal.signal),
-    environment: process.env,
-    home: homeFolder(process.env),
+    environment,
+    home: homeFolder(environment),
     stop: stopSignal.signal,
     stopNow: stopNow.signal,
   };

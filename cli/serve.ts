@@ -1,7 +1,9 @@
 /** `postern serve`: settings, the lock on the home, and words for whoever started it. */
 import { lockHome, readRunFile, removeRunFile } from '../core/config/home.ts';
 import { readSettingsFile, resolveSettings, type Settings } from '../core/config/settings.ts';
+import { reachableUrls } from './addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
+import { listHere } from './key-keeper.ts';
 import { version } from './package.ts';
 import { endService, startService, type Running } from './service.ts';
 
@@ -39,6 +41,7 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
   try {
     const running = await startService(settings, context);
     report(running, settings, input.flags['json'] === true, context);
+    if (settings['server.expose']) sayExposed(running.port, context);
     await untilEither(context.stop, running.shutDown);
     terminal.say('Stopping ...');
     await endService(running, context.stopNow);
@@ -85,8 +88,15 @@ function report({ port }: Running, settings: Settings, asJson: boolean, { termin
   terminal.say(
     `Models: *.gguf in ${settings['models.folder']}${discovered}, and "foundation", a tiny built-in one that only shows how things work.`,
   );
-  if (settings['server.expose'])
-    terminal.say('Exposed: other machines can connect, and are refused without an access key.');
+}
+
+function sayExposed(port: number, { terminal, home }: Pick<CommandContext, 'terminal' | 'home'>): void {
+  const urls = reachableUrls(port);
+  const where =
+    urls.length === 0 ? 'This machine has no network address now.' : `Other machines reach it at ${urls.join(', ')}`;
+  terminal.say(`${where}\nThey are refused without an access key.`);
+  if (listHere(home).some(({ status }) => status === 'active')) return;
+  terminal.say('There is none yet: "postern keys create" makes one.');
 }
 
 function untilEither(one: AbortSignal, other: AbortSignal): Promise<void> {

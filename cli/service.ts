@@ -1,12 +1,7 @@
 /** The service: where everything is wired together, started, and brought to an orderly end. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  createApprovalQueue,
-  type Approval,
-  type ApprovalOutcome,
-  type ApprovalQueue,
-} from '../core/approvals/approval-queue.ts';
+import { createApprovalQueue, type ApprovalQueue } from '../core/approvals/approval-queue.ts';
 import { writeRunFile } from '../core/config/home.ts';
 import type { Settings } from '../core/config/settings.ts';
 import {
@@ -21,14 +16,20 @@ import { createResponseStore } from '../core/responses/response-store.ts';
 import { openDatabase, type Database } from '../core/storage/database.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { createApprovalFeed, type ApprovalFeed } from '../gateway/approval-feed.ts';
+import type { AccessSettings } from '../gateway/identify.ts';
 import type { Listener } from '../gateway/listener.ts';
+import { createLiveRequests } from '../gateway/live-requests.ts';
 import { createMetrics } from '../gateway/metrics.ts';
-import { createRecorder } from '../gateway/request-log/recorder.ts';
+import { createRecorder, type Recorder, type RecorderOptions } from '../gateway/request-log/recorder.ts';
 import { createRequestLog, type RequestLog } from '../gateway/request-log/request-log.ts';
+import type { Services } from '../gateway/route.ts';
 import { routes } from '../gateway/routes.ts';
 import { createRunToken } from '../gateway/run-token.ts';
 import { createGateway } from '../gateway/server.ts';
+import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
 import { CommandError, type CommandContext } from './command.ts';
+import { identityOptions } from './identity-options.ts';
+import { createIdentityService, type IdentityService } from './identity-service.ts';
 import { openModelCatalog } from './model-catalog.ts';
 import { packageRoot, version } from './package.ts';
 
@@ -48,45 +49,35 @@ export interface Running {
   readonly approvals: ApprovalQueue;
   readonly approvalFeed: ApprovalFeed;
   readonly database: Database;
+  readonly identity: IdentityService;
   /** Fires when the service was asked over HTTP to stop. */
   readonly shutDown: AbortSignal;
 }
 
 /** @throws {CommandError} where the port is not to be had */
-export async function startService(
-  settings: Settings,
-  { home, terminal, environment }: CommandContext,
-): Promise<Running> {
+export async function startService(settings: Settings, context: CommandContext): Promise<Running> {
+  const { home, terminal } = context;
   const startedAtMs = Date.now();
   const shutDown = new AbortController();
-  const catalog = openModelCatalog(settings, environment);
   const database = openDatabase(home);
-  const modelDetails = createModelDetailsReader({ database });
-  const inference = createLocalInference({
-    ...inferenceOptions(settings),
-    catalog,
-    memoryFacts: async (model) => (await modelDetails.read(model))?.memory,
-    onRunnerDeath: (message) => terminal.say(message),
-  });
-  const modelDigests = createModelDigests({ database });
+  const models = openModels(settings, { context, database });
   const requestLog = createRequestLog({
     database,
     now: Date.now,
     keepDays: settings['log.days'],
     onFailure: (message) => terminal.say(message),
   });
-  // Goes to the audit log once the service opens its identity; nothing in it asks for an approval before that.
-  const approval = openApprovals(() => undefined, terminal);
-  const metrics = createMetrics({ inference, connections: () => listener.counts() });
+  const metrics = createMetrics({ inference: models.inference, connections: () => listener.counts() });
   const token = createRunToken();
+  const live = createLiveRequests({ setTimer: setProcessTimer });
+  const identity = identityService(context, database, (kids) => live.end(kids));
+  const approval = openApprovals(identity, terminal);
   const listener: Listener = await createGateway({
     routes,
     services: {
-      catalog,
-      inference,
-      modelDetails,
-      modelDigests,
+      ...models,
       responses: createResponseStore({ database, now: Date.now }),
+      keys: identity,
       requestLog,
       ...approval,
       metrics,
@@ -94,35 +85,81 @@ export async function startService(
       control: { version, startedAtMs, connections: () => listener.counts(), shutDown: () => shutDown.abort() },
     },
     guard: { hostnames: settings['server.hostnames'], allowedOrigins: settings['server.allowedOrigins'] },
+    access: accessSettings(settings),
+    live,
+    onRefusal: (reason) => identity.refusals.note(reason),
     runToken: token,
-    recorder: createRecorder({
-      now: Date.now,
-      elapsed: () => performance.now(),
-      keepBodies: settings['log.bodies'],
-      onEntry: (entry) => {
-        requestLog.write(entry);
-        metrics.observe(entry);
-      },
+    recorder: openRecorder(settings, (entry) => {
+      requestLog.write(entry);
+      metrics.observe(entry);
     }),
     logLevel: 'warn',
   });
   const { port } = await listen(listener, settings);
   await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
-  return { port, listener, inference, modelDigests, requestLog, ...approval, database, shutDown: shutDown.signal };
+  void identity.begin();
+  return { port, listener, ...models, requestLog, ...approval, database, identity, shutDown: shutDown.signal };
+}
+
+/** The models there are, and what answers with them. */
+function openModels(
+  settings: Settings,
+  { context: { environment, terminal }, database }: { readonly context: CommandContext; readonly database: Database },
+): Pick<Services, 'catalog' | 'modelDetails'> & Pick<Running, 'inference' | 'modelDigests'> {
+  const catalog = openModelCatalog(settings, environment);
+  const modelDetails = createModelDetailsReader({ database });
+  const inference = createLocalInference({
+    ...inferenceOptions(settings),
+    catalog,
+    memoryFacts: async (model) => (await modelDetails.read(model))?.memory,
+    onRunnerDeath: (message) => terminal.say(message),
+  });
+  return { catalog, modelDetails, inference, modelDigests: createModelDigests({ database }) };
 }
 
 function openApprovals(
-  record: (approval: Approval, outcome: ApprovalOutcome) => void,
+  { audit }: IdentityService,
   terminal: CommandContext['terminal'],
 ): Pick<Running, 'approvals' | 'approvalFeed'> {
   const approvals = createApprovalQueue({
     now: Date.now,
     setTimer: setProcessTimer,
     newId: () => randomBytes(8).toString('hex'),
-    record,
+    record: ({ id, kind }, outcome) => audit.append({ kind: 'approval_settled', id, approvalKind: kind, outcome }),
     onError: () => terminal.say('An approval that ended as a no could not be written to the audit log.'),
   });
   return { approvals, approvalFeed: createApprovalFeed(approvals) };
+}
+
+function identityService(
+  context: CommandContext,
+  database: Database,
+  onRevocation: (kids: readonly string[]) => Promise<void>,
+): IdentityService {
+  return createIdentityService({
+    openIdentity: async () => openOrCreateIdentity(await identityOptions(context)),
+    database,
+    onRevocation,
+    say: (words) => context.terminal.say(words),
+    elapsed: () => performance.now(),
+  });
+}
+
+function openRecorder(settings: Settings, onEntry: RecorderOptions['onEntry']): Recorder {
+  return createRecorder({
+    now: Date.now,
+    elapsed: () => performance.now(),
+    keepBodies: settings['log.bodies'],
+    onEntry,
+  });
+}
+
+function accessSettings(settings: Settings): AccessSettings {
+  return {
+    requireKeyOnLoopback: settings['access.requireKeyOnLoopback'],
+    requestsPerMinute: settings['access.requestsPerMinute'],
+    requestsAtOnce: settings['access.requestsAtOnce'],
+  };
 }
 
 function inferenceOptions(
@@ -174,7 +211,7 @@ function listenError(error: unknown, port: number): unknown {
 
 /** Answers under way may finish; those that take too long are told in their own stream why they end. */
 export async function endService(running: Running, now: AbortSignal): Promise<void> {
-  const { listener, inference, modelDigests, requestLog, approvals, approvalFeed, database } = running;
+  const { listener, inference, modelDigests, requestLog, approvals, approvalFeed, database, identity } = running;
   const grace = new AbortController();
   const closed = listener.close().finally(() => grace.abort());
   // Nobody can approve any more: the door is shut.
@@ -186,6 +223,7 @@ export async function endService(running: Running, now: AbortSignal): Promise<vo
   await Promise.race([closed, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
   listener.cut();
   await closed;
+  await identity.close();
   modelDigests.close();
   requestLog.close();
   database.close();

@@ -12,6 +12,7 @@ export type RequestErrorCode =
   | 'bad_request'
   | 'body_too_large'
   | 'foreign_host'
+  | 'identity_unavailable'
   | 'method_not_allowed'
   | 'not_found'
   | 'not_implemented'
@@ -57,6 +58,7 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   internal: { status: 500, type: 'internal_error' },
   engine_failed: { status: 500, type: 'internal_error' },
   not_implemented: { status: 501, type: 'invalid_request_error' },
+  identity_unavailable: { status: 503, type: 'internal_error' },
   insufficient_resources: { status: 503, type: 'insufficient_resources' },
   overloaded: { status: 503, type: 'insufficient_resources' },
   shutting_down: { status: 503, type: 'internal_error' },
@@ -75,9 +77,14 @@ export class RequestError extends Error {
     {
       param,
       headers = {},
-    }: { readonly param?: string | undefined; readonly headers?: Readonly<Record<string, string>> } = {},
+      cause,
+    }: {
+      readonly param?: string | undefined;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly cause?: unknown;
+    } = {},
   ) {
-    super(message);
+    super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.param = param;
     this.headers = headers;
@@ -119,8 +126,9 @@ export function outwardError(error: unknown): OutwardError {
 }
 
 const REFUSAL_MESSAGES: Readonly<Record<Refusal, string>> = {
-  unauthenticated: 'This needs an access key: send it as "Authorization: Bearer svc-v1…" or as "x-api-key".',
-  forbidden: 'This can only be called from the machine that the service runs on.',
+  unauthenticated:
+    'This needs an access key that counts: send it as "Authorization: Bearer svc-v1…" or as "x-api-key".',
+  forbidden: 'This can only be called from the machine that the service runs on, and not with an access key.',
   cross_site:
     'A web page may not call this. Add its origin to the setting server.allowedOrigins, or call from outside a browser.',
   agent_scope_denied: 'The credential is for another agent.',

@@ -34,7 +34,12 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
     paths,
     components: {
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', description: 'An access key. Not needed on this machine.' },
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'An access key. Not needed on this machine, unless the setting access.requireKeyOnLoopback says so.',
+        },
         apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'The same access key.' },
       },
     },

@@ -41,8 +41,7 @@ const refuse = (refusal: Refusal): Verdict => ({ allowed: false, refusal });
 
 export function decide(access: AccessClass, request: PolicyRequest): Verdict {
   const { caller, site } = request;
-  const isLocal = caller.transport === 'loopback';
-  const isKnown = isLocal || caller.credential !== 'none';
+  const isKnown = caller.scope !== 'nobody';
   switch (access) {
     case 'public':
       return FULL;
@@ -57,7 +56,7 @@ export function decide(access: AccessClass, request: PolicyRequest): Verdict {
       return isKnown ? FULL : refuse('unauthenticated');
     case 'dispatch':
       if (isUninvited(site)) return refuse('cross_site');
-      return isLocal ? FULL : decideRemoteDispatch(request);
+      return decideDispatch(request);
     case 'admin':
       return decideAdmin(request);
   }
@@ -68,17 +67,19 @@ function isUninvited(site: Site): boolean {
   return site === 'any' || site === 'foreign';
 }
 
-function decideRemoteDispatch({ caller, agent }: PolicyRequest): Verdict {
-  if (caller.credential === 'none') return refuse('unauthenticated');
-  if (!caller.sealed) return refuse('secure_channel_required');
-  if (agent === undefined) return FULL;
-  if (agent.isBuiltIn) return refuse('forbidden');
+function decideDispatch({ caller, agent }: PolicyRequest): Verdict {
+  const isLocal = caller.transport === 'loopback';
+  if (caller.scope === 'nobody') return refuse('unauthenticated');
+  if (!isLocal && !caller.sealed) return refuse('secure_channel_required');
+  if (caller.scope === 'owner' || agent === undefined) return FULL;
+  if (agent.isBuiltIn) return isLocal && caller.scope === 'master' ? FULL : refuse('forbidden');
   return caller.scope === 'master' || caller.scope === agent.address ? FULL : refuse('agent_scope_denied');
 }
 
 /** Only this machine, never a credential: a stolen key must not be able to change who holds keys. */
 function decideAdmin({ caller, site, hasRunToken }: PolicyRequest): Verdict {
-  if (caller.transport !== 'loopback' || caller.sealed) return refuse('forbidden');
+  if (caller.transport !== 'loopback' || caller.sealed || caller.credential !== 'none') return refuse('forbidden');
+  if (caller.scope === 'nobody') return refuse('unauthenticated');
   if (site === 'none') return FULL;
   return site === 'own' && hasRunToken ? FULL : refuse('cross_site');
 }

@@ -9,6 +9,7 @@ import type { ModelCatalog } from '../core/inference/model-catalog.ts';
 import type { ModelDetailsReader } from '../core/inference/model-details.ts';
 import type { ModelDigests } from '../core/inference/model-digests.ts';
 import type { ResponseStore } from '../core/responses/response-store.ts';
+import type { AccessKeySource } from './access-key-source.ts';
 import type { ApprovalFeed } from './approval-feed.ts';
 import type { Caller } from './caller.ts';
 import type { OutwardError } from './errors.ts';
@@ -65,6 +66,7 @@ export interface Services {
   readonly modelDetails: ModelDetailsReader;
   readonly modelDigests: Pick<ModelDigests, 'find'>;
   readonly responses: ResponseStore;
+  readonly keys: AccessKeySource;
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
   readonly approvals: Pick<ApprovalQueue, 'list' | 'decide'>;
   readonly approvalFeed: Pick<ApprovalFeed, 'open'>;

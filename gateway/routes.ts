@@ -14,6 +14,7 @@ import {
 import type { AccessClass } from './policy.ts';
 import type { Method, Route } from './route.ts';
 import { adminShutdown, adminStatus } from './routes/admin.ts';
+import { createKey, listKeys, revokeAllKeys, revokeKey } from './routes/admin-keys.ts';
 import { adminModels, loadModel, unloadModel } from './routes/admin-models.ts';
 import { countMessageTokens, createMessage } from './routes/anthropic-messages.ts';
 import { approvalEvents, decideApproval, listApprovals } from './routes/approvals.ts';
@@ -109,6 +110,10 @@ export const routes: readonly Route[] = [
   adminModels,
   loadModel,
   unloadModel,
+  listKeys,
+  createKey,
+  revokeKey,
+  revokeAllKeys,
   listRequests,
   clearRequests,
   listApprovals,

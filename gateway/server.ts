@@ -18,35 +18,39 @@ import Fastify, {
 } from 'fastify';
 import { checkDeclaredLength, readBody } from './body.ts';
 import { NO_BODY_BYTES } from './bounds.ts';
-import { socketCaller, type Caller } from './caller.ts';
 import { checkContentType, forgetMalformedContentType } from './content-type.ts';
 import { corsHeaders, preflightHeaders } from './cors.ts';
 import { refusalError, RequestError } from './errors.ts';
 import { judge, type GuardSettings, type Provenance } from './guard.ts';
+import { createIdentifier, type AccessSettings, type Arrival, type Identified } from './identify.ts';
+import type { LiveRequests } from './live-requests.ts';
 import { decide, type Verdict } from './policy.ts';
 import { sendReply } from './reply.ts';
 import { createListener, type Listener } from './listener.ts';
 import type { Recorder } from './request-log/recorder.ts';
 import type { Method, Route, Services } from './route.ts';
-import { isRunToken, RUN_TOKEN_HEADER } from './run-token.ts';
 import { withoutAlias } from './routes.ts';
 import { outwardFailure, sendError } from './send-error.ts';
+import { sourceOf } from './source.ts';
 import { IGNORED_HEADER } from './wire/ignored.ts';
 
 export interface GatewayOptions {
   readonly routes: readonly Route[];
   readonly services: Services;
   readonly guard: GuardSettings;
+  readonly access: AccessSettings;
+  readonly live: LiveRequests;
   /** Proves to this run that a request comes from its owner; never logged, never sent anywhere. */
   readonly runToken: string;
   readonly recorder: Recorder;
+  /** Told why each caller is turned away: one of a fixed list of words, which the caller itself does not get to see. */
+  readonly onRefusal: (reason: string) => void;
   readonly logLevel: 'silent' | 'warn';
 }
 
 /** What was found out about a request before its route saw it. */
-interface Judged {
+interface Judged extends Identified {
   readonly provenance: Provenance;
-  readonly caller: Caller;
   readonly verdict: Verdict;
 }
 
@@ -67,13 +71,19 @@ const ANONYMOUS_REQUESTS_PER_MINUTE = 60;
 export async function createGateway(options: GatewayOptions): Promise<Listener> {
   const app = createApp(options);
   const judged = new WeakMap<IncomingMessage, Judged>();
-  const noteIgnored = createIgnoredNotes(app.log);
+  const identify = createIdentifier({
+    keys: options.services.keys,
+    live: options.live,
+    settings: options.access,
+    runToken: options.runToken,
+    elapsed: () => performance.now(),
+  });
 
   await app.register(rateLimit, {
     hook: 'preHandler',
     max: ANONYMOUS_REQUESTS_PER_MINUTE,
     timeWindow: 60_000,
-    keyGenerator: (request) => request.socket.remoteAddress ?? '',
+    keyGenerator: (request) => sourceOf(request.socket.remoteAddress),
     allowList: (request) => judged.get(request.raw)?.caller.scope !== 'nobody',
     errorResponseBuilder: () =>
       new RequestError('rate_limited', 'Too many requests from this address. Try again in a minute.'),
@@ -83,7 +93,7 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
   app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
     readBody(payload, {
       maxBytes: routeOf(request)?.maxBodyBytes ?? NO_BODY_BYTES,
-      keep: judged.get(request.raw)?.verdict.allowed === true,
+      keep: isLetIn(judged.get(request.raw)),
     }),
   );
 
@@ -94,7 +104,7 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
     forgetMalformedContentType(request.raw);
     const route = routeOf(request);
     checkDeclaredLength(request.raw, route?.maxBodyBytes ?? NO_BODY_BYTES);
-    const found = judgeRequest(request, route, options);
+    const found = await judgeRequest({ request, reply, route, guard: options.guard, identify });
     judged.set(request.raw, found);
     record.identify({ caller: found.caller, source: found.caller.sealed ? 'sealed' : 'http' });
     reply.headers(corsHeaders({ ...webRequest(request, found), access: route?.access ?? 'public' }));
@@ -104,16 +114,26 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
     const found = judgedOf(judged, request);
     if (found.provenance.hasForeignHost) throw foreignHost();
     if (request.routeOptions.config.isPreflight === true) return;
-    if (!found.verdict.allowed) throw refusalError(found.verdict.refusal);
+    refuse(found, options.onRefusal);
   });
 
+  addRoutes(app, options, judged);
+  await app.ready();
+  return createListener((request, response) => app.routing(request, response));
+}
+
+function addRoutes(app: FastifyInstance, options: GatewayOptions, judged: WeakMap<IncomingMessage, Judged>): void {
+  const noteIgnored = createIgnoredNotes(app.log);
   for (const route of options.routes) {
     app.route({
       method: route.method,
       url: route.path,
       config: { route },
-      handler: (request, reply) =>
-        answer({ request, reply, route, options, found: judgedOf(judged, request), noteIgnored }),
+      handler: (request, reply) => {
+        const found = judgedOf(judged, request);
+        const handle = () => answer({ request, reply, route, options, found, noteIgnored });
+        return found.live === undefined ? handle() : found.live.run(handle);
+      },
     });
   }
   for (const path of new Set(options.routes.map((route) => route.path))) {
@@ -124,9 +144,6 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
       judged,
     );
   }
-
-  await app.ready();
-  return createListener((request, response) => app.routing(request, response));
 }
 
 function createApp({ logLevel, recorder }: GatewayOptions): FastifyInstance {
@@ -164,18 +181,38 @@ function judgedOf(judged: WeakMap<IncomingMessage, Judged>, request: FastifyRequ
   return found;
 }
 
-function judgeRequest(request: FastifyRequest, route: Route | undefined, options: GatewayOptions): Judged {
-  const { headers, socket } = request.raw;
+interface Judging {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly route: Route | undefined;
+  readonly guard: GuardSettings;
+  readonly identify: (arrival: Arrival) => Promise<Identified>;
+}
+
+async function judgeRequest({ request, reply, route, guard, identify }: Judging): Promise<Judged> {
+  const { headers, headersDistinct, socket } = request.raw;
   // Only a real socket has an address worth believing: a request made in process looks as if it came from 127.0.0.1.
   const peerAddress = socket instanceof Socket ? socket.remoteAddress : undefined;
-  const provenance = judge({ peerAddress, headers }, options.guard);
-  const caller = socketCaller(provenance);
-  const hasRunToken = isRunToken(headers[RUN_TOKEN_HEADER], options.runToken);
-  return {
-    provenance,
-    caller,
-    verdict: decide(route?.access ?? 'public', { caller, site: provenance.site, hasRunToken }),
-  };
+  const provenance = judge({ peerAddress, headers }, guard);
+  const found = await identify({ headers, headersDistinct, peerAddress, provenance, response: reply.raw });
+  const { caller, hasRunToken } = found;
+  const verdict = decide(route?.access ?? 'public', { caller, site: provenance.site, hasRunToken });
+  return { ...found, provenance, verdict };
+}
+
+function isLetIn(found: Judged | undefined): boolean {
+  return found?.verdict.allowed === true && found.failure === undefined;
+}
+
+/** @throws {RequestError} for a request that is not let in */
+function refuse({ verdict, fault, failure }: Judged, onRefusal: GatewayOptions['onRefusal']): void {
+  if (failure !== undefined) {
+    onRefusal(fault ?? failure.code);
+    throw failure;
+  }
+  if (verdict.allowed) return;
+  onRefusal(verdict.refusal === 'unauthenticated' ? (fault ?? 'no_credential') : verdict.refusal);
+  throw refusalError(verdict.refusal);
 }
 
 function webRequest({ headers }: FastifyRequest, { provenance }: Judged) {
@@ -210,6 +247,8 @@ async function answer({ request, reply, route, options, found, noteIgnored }: An
   reply.raw.once('close', () => {
     if (!reply.raw.writableFinished) gone.abort(new DOMException('The client went away.', 'AbortError'));
   });
+  const revoked = found.live?.signal;
+  revoked?.addEventListener('abort', () => gone.abort(revoked.reason), { once: true });
   const { pathname: _, searchParams: query } = new URL(request.url, 'http://localhost');
   const result = await route.handle(
     {

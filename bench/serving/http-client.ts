@@ -5,10 +5,16 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-export function request(method: string, path: string, body?: object): Buffer {
+export function request(
+  method: string,
+  path: string,
+  body?: object,
+  headers: Readonly<Record<string, string>> = {},
+): Buffer {
   const json = body === undefined ? '' : JSON.stringify(body);
   const head = [`${method} ${path} HTTP/1.1`, 'host: localhost', 'content-type: application/json'];
-  return Buffer.from([...head, `content-length: ${Buffer.byteLength(json)}`, '', json].join('\r\n'));
+  const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  return Buffer.from([...head, ...more, `content-length: ${Buffer.byteLength(json)}`, '', json].join('\r\n'));
 }
 
 export interface Connection {

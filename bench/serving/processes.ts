@@ -13,6 +13,7 @@ const builtProgram = fileURLToPath(new URL('dist/cli/bin.js', root));
 
 export interface Service {
   readonly port: number;
+  readonly home: string;
   readonly process: ChildProcess;
   /** From the start of the process until it said that it serves. */
   readonly readyMs: number;
@@ -36,13 +37,19 @@ export async function startService({
   const startedAtMs = performance.now();
   const child = spawn(process.execPath, [program, 'serve', '--port', '0', '--json'], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, SVC_HOME: home, SVC_MODELS_DIR: modelsDir ?? join(home, 'models') },
+    env: {
+      ...process.env,
+      SVC_HOME: home,
+      SVC_MODELS_DIR: modelsDir ?? join(home, 'models'),
+      SVC_IDENTITY_STORE: 'vault',
+    },
   });
   const [line] = await once(child.stdout, 'data');
   const readyMs = performance.now() - startedAtMs;
   const port = Number(/"url":"http:\/\/127\.0\.0\.1:(\d+)"/.exec(String(line))?.[1]);
   return {
     port,
+    home,
     process: child,
     readyMs,
     async stop() {

@@ -77,6 +77,15 @@ const settingsSchema = z.strictObject({
   'inference.gpu': z.enum(['auto', 'off']).default('auto').register(definitions, {
     meaning: 'use a supported graphics card where there is one',
   }),
+  'access.requireKeyOnLoopback': z.boolean().default(false).register(definitions, {
+    meaning: 'programs on this machine need an access key, too',
+  }),
+  'access.requestsPerMinute': z.int().min(1).max(1_000_000).default(600).register(definitions, {
+    meaning: 'requests that each access key may make in a minute',
+  }),
+  'access.requestsAtOnce': z.int().min(1).max(1000).default(16).register(definitions, {
+    meaning: 'requests that each access key may have under way',
+  }),
   'identity.store': z.enum(['auto', 'keyring', 'vault']).default('auto').register(definitions, {
     environment: 'SVC_IDENTITY_STORE',
     meaning:

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Caller } from '../caller.ts';
+import { callerName, type Caller } from '../caller.ts';
 import { outwardError, type ErrorCode } from '../errors.ts';
 import type { AccessClass } from '../policy.ts';
 import type { Reply, Services } from '../route.ts';
@@ -173,11 +173,6 @@ function credentials(headers: FastifyRequest['headers']): readonly string[] {
 /** A request may name its target with scheme and host (RFC 9112 §3.2.2), and a password among them. */
 function pathOf(url: string): string {
   return url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
-}
-
-function callerName({ transport, credential, scope }: Caller): string {
-  if (credential !== 'none') return `${credential} ${scope}`;
-  return transport === 'loopback' ? 'loopback' : 'anonymous';
 }
 
 function textOf(body: Uint8Array): string {

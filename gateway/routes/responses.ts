@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { ResponseStore, StoredResponse } from '../../core/responses/response-store.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
-import type { Caller } from '../caller.ts';
+import { ownerOf, type Caller } from '../caller.ts';
 import { RequestError, type OutwardError } from '../errors.ts';
 import { parseBody, parseJsonBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
@@ -141,10 +141,6 @@ function indexOf(items: readonly Item[], id: string): number {
   if (index === -1)
     throw new RequestError('bad_request', 'after: no item of this list has this id', { param: 'after' });
   return index;
-}
-
-function ownerOf({ scope }: Caller): string {
-  return scope;
 }
 
 function findResponse(responses: ResponseStore, caller: Caller, id = ''): StoredResponse {

@@ -34,7 +34,8 @@ const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
   rate_limited: 'rate_limit_error',
   internal: 'api_error',
   engine_failed: 'api_error',
-  // What a client may repeat later, unchanged: the three that are 503.
+  // What a client may repeat later, unchanged: those that are 503.
+  identity_unavailable: 'overloaded_error',
   insufficient_resources: 'overloaded_error',
   overloaded: 'overloaded_error',
   shutting_down: 'overloaded_error',

@@ -12,6 +12,9 @@ const CLASSES: readonly AccessClass[] = ['public', 'health', 'inference', 'tools
 const SITES: readonly Site[] = ['none', 'own', 'listed', 'any', 'foreign'];
 const CALLERS: Readonly<Record<string, Caller>> = {
   'this machine': { transport: 'loopback', sealed: false, credential: 'none', scope: 'owner' },
+  'this machine, key required': { transport: 'loopback', sealed: false, credential: 'none', scope: 'nobody' },
+  'this machine, master key': { transport: 'loopback', sealed: false, credential: 'key', scope: 'master' },
+  'this machine, agent key': { transport: 'loopback', sealed: false, credential: 'key', scope: OWN },
   'LAN, anonymous': { transport: 'lan', sealed: false, credential: 'none', scope: 'nobody' },
   'relay, anonymous': { transport: 'relay', sealed: false, credential: 'none', scope: 'nobody' },
   'LAN, master key': { transport: 'lan', sealed: false, credential: 'key', scope: 'master' },
@@ -28,6 +31,17 @@ const decideFor = (access: AccessClass, caller: string, more: Partial<PolicyRequ
 /** Without any web page behind the request: rows are callers, columns the access classes. */
 const WITHOUT_PAGE: Readonly<Record<string, readonly string[]>> = {
   'this machine': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
+  'this machine, key required': [
+    'yes',
+    'summary',
+    'unauthenticated',
+    'unauthenticated',
+    'unauthenticated',
+    'unauthenticated',
+    'unauthenticated',
+  ],
+  'this machine, master key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
+  'this machine, agent key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
   'LAN, anonymous': [
     'yes',
     'summary',
@@ -88,13 +102,18 @@ test('admin from our own page takes the token of this run; nothing else is chang
   for (const site of ['listed', 'any', 'foreign'] as const) {
     expect(decideFor('admin', 'this machine', { site, hasRunToken: true })).toBe('cross_site');
   }
-  for (const caller of Object.keys(CALLERS).slice(1)) {
+  for (const caller of Object.keys(CALLERS).filter((name) => !/^this machine(, key required)?$/.test(name))) {
     expect(decideFor('admin', caller, { hasRunToken: true })).toBe('forbidden');
   }
 });
 
 test.each([
   ['this machine', true, OWN, 'yes'],
+  ['this machine, master key', true, OWN, 'yes'],
+  ['this machine, agent key', true, OWN, 'forbidden'],
+  ['this machine, agent key', false, OWN, 'yes'],
+  ['this machine, agent key', false, OTHER, 'agent_scope_denied'],
+  ['this machine, key required', false, OWN, 'unauthenticated'],
   ['sealed, master device', false, OWN, 'yes'],
   ['sealed, master device', true, OWN, 'forbidden'],
   ['sealed, agent device', false, OWN, 'yes'],

@@ -39,7 +39,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
     mayImport: [],
     why: 'usable as a library, with no route to authority: it serves no HTTP, knows no key, no caller',
   },
-  gateway: { mayImport: ['channel', 'channel/node', 'core'], why: 'the only door' },
+  gateway: { mayImport: ['channel', 'channel/node', 'identity', 'identity/node', 'core'], why: 'the only door' },
   cli: {
     mayImport: ['channel', 'identity', 'identity/node', 'core', 'gateway'],
     why: 'the only place that wires things together',

@@ -1,0 +1,133 @@
+/** `postern access`: says who may call what, by the very function that decides it. */
+import { readSettingsFile, resolveSettings } from '../core/config/settings.ts';
+import { callerOf, type Caller, type Proof } from '../gateway/caller.ts';
+import { refusalError, outwardError } from '../gateway/errors.ts';
+import { findRoute } from '../gateway/find-route.ts';
+import { decide, type Verdict } from '../gateway/policy.ts';
+import type { Method, Route } from '../gateway/route.ts';
+import { findAccessKey } from '../identity/access-key.ts';
+import type { AccessKeyRefusal } from '../identity/node/access-key-check.ts';
+import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
+import { readKey, REFUSALS } from './keys.ts';
+import { verifyHere } from './key-keeper.ts';
+
+export const access: Command = {
+  name: 'access',
+  summary: 'say who may call what',
+  usage: `Usage: postern access explain --route "METHOD /path" --from loopback|lan|relay [--sealed] [--key -] [--json]
+
+Says whether such a request would be let in, and if not, why. It is answered by the function that decides in the server.
+
+  --route    as a client would write it: "POST /v1/chat/completions"
+  --from     where from: this machine, another one on the network, or through the relay
+  --sealed   inside a call of the encrypted channel; without a key, by a device that is paired for every agent
+  --key -    with an access key, read from standard input
+  --json     one JSON object on stdout
+
+Example:
+  postern access explain --route "POST /v1/agents/x/run" --from lan --key - < laptop.key
+`,
+  options: {
+    route: { type: 'string' },
+    from: { type: 'string' },
+    sealed: { type: 'boolean' },
+    key: { type: 'string' },
+    json: { type: 'boolean' },
+  },
+  async run({ flags, positionals }, context) {
+    // Not quoted: it could be a key.
+    if (positionals.length !== 1 || positionals[0] !== 'explain') throw new UsageError('say "explain", and no more.');
+    const { route, asked } = routeOf(flags['route']);
+    const transport = transportOf(flags['from']);
+    const isSealed = flags['sealed'] === true;
+    const shown = flags['key'] === undefined ? undefined : await look(flags['key'], isSealed, context);
+    const caller = await callerFor({ transport, sealed: isSealed }, shown, context);
+    const verdict = decide(route.access, { caller, site: 'none', hasRunToken: false });
+    const explained = { route: asked, class: route.access, caller, key: keyText(shown), ...outcome(verdict) };
+    if (flags['json'] === true) context.terminal.print(JSON.stringify(explained));
+    else print(explained, context);
+    return 0;
+  },
+};
+
+const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'DELETE'];
+
+function routeOf(flag: CommandInput['flags'][string]): { readonly route: Route; readonly asked: string } {
+  const [, verb = '', path = ''] = /^([A-Z]+) +(\/\S*)$/.exec(typeof flag === 'string' ? flag : '') ?? [];
+  const method = METHODS.find((one) => one === verb);
+  if (method === undefined) throw new UsageError('--route: expected a method and a path, such as "GET /v1/models".');
+  const route = findRoute(method, path);
+  if (route === undefined) throw new CommandError(`there is no ${method} ${path}. /openapi.json lists what there is.`);
+  return { route, asked: `${method} ${path}` };
+}
+
+function transportOf(flag: CommandInput['flags'][string]): Caller['transport'] {
+  if (flag === 'loopback' || flag === 'lan' || flag === 'relay') return flag;
+  throw new UsageError('--from: expected loopback, lan or relay.');
+}
+
+/** What a key is good for, or why it is good for nothing. */
+type Shown = Exclude<Proof, string> | AccessKeyRefusal;
+
+async function look(flag: CommandInput['flags'][string], isSealed: boolean, context: CommandContext): Promise<Shown> {
+  const token = await readKey([String(flag)], context);
+  const claims = findAccessKey(token)?.claims;
+  if (claims === undefined) return 'malformed';
+  const verdict = await verifyHere(context, token);
+  // Its device alone can make such a call with it.
+  const isOfDevice = !verdict.counts && verdict.refusal === 'device_bound' && isSealed;
+  return verdict.counts || isOfDevice ? { scope: claims.scope, keyId: claims.kid } : verdict.refusal;
+}
+
+async function callerFor(
+  where: Pick<Caller, 'transport' | 'sealed'>,
+  shown: Shown | undefined,
+  { home, environment }: CommandContext,
+): Promise<Caller> {
+  const { settings } = resolveSettings({ flags: {}, environment, file: await readSettingsFile(home) });
+  const isOpen = where.transport === 'loopback' && !where.sealed && !settings['access.requireKeyOnLoopback'];
+  if (isOpen) return callerOf(where, 'owner');
+  if (typeof shown === 'object') return callerOf(where, shown);
+  if (where.sealed && shown === undefined) return { ...where, credential: 'device', scope: 'master' };
+  return callerOf(where, 'nothing');
+}
+
+function keyText(shown: Shown | undefined): string | null {
+  if (shown === undefined) return null;
+  return typeof shown === 'string' ? shown : shown.keyId;
+}
+
+interface Outcome {
+  readonly allowed: boolean;
+  readonly view: 'full' | 'summary' | null;
+  readonly refusal: string | null;
+  readonly status: number | null;
+}
+
+function outcome(verdict: Verdict): Outcome {
+  if (verdict.allowed) return { allowed: true, view: verdict.view, refusal: null, status: null };
+  const { refusal } = verdict;
+  return { allowed: false, view: null, refusal, status: outwardError(refusalError(refusal)).status };
+}
+
+interface Explained extends Outcome {
+  readonly route: string;
+  readonly class: string;
+  readonly caller: Caller;
+  readonly key: string | null;
+}
+
+function print(explained: Explained, { terminal }: CommandContext): void {
+  const { allowed, view, refusal, status, caller, key } = explained;
+  const less = view === 'summary' ? ', and sees less than the owner' : '';
+  terminal.print(allowed ? `allowed${less}` : `refused: ${status} ${refusal}`);
+  terminal.print(`route    ${explained.route} (class ${explained.class})`);
+  terminal.print(
+    `caller   ${caller.transport}${caller.sealed ? ', sealed' : ''}, ${caller.credential}, ${caller.scope}`,
+  );
+  if (key !== null) terminal.print(`key      ${isRefusal(key) ? `does not count: ${REFUSALS[key]}` : key}`);
+}
+
+function isRefusal(key: string): key is AccessKeyRefusal {
+  return Object.hasOwn(REFUSALS, key);
+}

@@ -1,0 +1,142 @@
+/**
+ * The identity of a running service, and what hangs on it: the audit log and the access keys. Opened beside the service,
+ * not before it: a store that waits to be unlocked must not keep anybody from what needs no key.
+ */
+import { randomBytes } from 'node:crypto';
+import { createAuditLog, type AuditLog } from '../core/audit/audit-log.ts';
+import { createRefusalTally, type RefusalTally } from '../core/audit/refusal-tally.ts';
+import { SettingsError } from '../core/config/settings.ts';
+import { migrate, type Database } from '../core/storage/database.ts';
+import { setProcessTimer } from '../core/timer.ts';
+import { identityUnavailable, type AccessKeySource } from '../gateway/access-key-source.ts';
+import { createAuditSeal } from '../identity/audit-seal.ts';
+import { createAccessKeyRegistry, type AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
+import type { Identity } from '../identity/node/open-identity.ts';
+import { IdentityError } from '../identity/node/secret-store.ts';
+
+/** After a store did not open, so that callers who show keys can't make the service knock at it all the time. */
+const PAUSE_MS = 10_000;
+
+export interface OpenedIdentity {
+  readonly identity: Identity;
+  readonly audit: AuditLog;
+  readonly keys: AccessKeyRegistry;
+}
+
+export interface IdentityService extends AccessKeySource {
+  /** Begins to open the identity; whether it worked is said to the owner. Never rejects. */
+  begin(): Promise<void>;
+  readonly refusals: Pick<RefusalTally, 'note'>;
+  /** Throws as long as the identity is not open, so that nothing happens that could not be told. */
+  readonly audit: Pick<AuditLog, 'append'>;
+  /** Resolves when nothing of it uses the database any more. */
+  close(): Promise<void>;
+}
+
+interface ServiceOptions {
+  readonly openIdentity: () => Promise<Identity>;
+  readonly database: Database;
+  /** What is told of each revocation; see the registry. */
+  readonly onRevocation: (kids: readonly string[]) => Promise<void>;
+  readonly say: (words: string) => void;
+  /** Milliseconds that never go back. */
+  readonly elapsed: () => number;
+}
+
+export function createIdentityService(options: ServiceOptions): IdentityService {
+  const { say, elapsed } = options;
+  let opened: OpenedIdentity | undefined;
+  let opening: Promise<OpenedIdentity> | undefined;
+  let closed = false;
+  let notBeforeMs = 0;
+  let lastSaid: string | undefined;
+  const tell = (words: string): void => {
+    if (words !== lastSaid) say(words);
+    lastSaid = words;
+  };
+  const audit: Pick<AuditLog, 'append'> = { append: (entry) => requireOpen(opened).audit.append(entry) };
+  const refusals = createRefusalTally({
+    log: audit,
+    setTimer: setProcessTimer,
+    // Counted on until the store opens, and the failure to open is said already.
+    onError: () => opened && tell('postern: the audit log can not be written. Is the disk full?'),
+  });
+  const attempt = async (): Promise<OpenedIdentity> => {
+    try {
+      const identity = await options.openIdentity();
+      if (closed) throw new Error('the service ended meanwhile');
+      opened = build(identity, options);
+      tell(identity.store.description);
+      return opened;
+    } catch (error) {
+      notBeforeMs = elapsed() + PAUSE_MS;
+      if (!closed) tell(failureText(error));
+      throw error;
+    } finally {
+      opening = undefined;
+    }
+  };
+  const open = (): Promise<OpenedIdentity> => {
+    if (opened !== undefined) return Promise.resolve(opened);
+    if (opening !== undefined) return opening;
+    if (closed || elapsed() < notBeforeMs) return Promise.reject(new Error('the identity did not open'));
+    opening = attempt();
+    return opening;
+  };
+  return {
+    begin: () => open().then(noResult, noResult),
+    open: async () => {
+      try {
+        return (await open()).keys;
+      } catch (cause) {
+        throw identityUnavailable(PAUSE_MS / 1000, cause);
+      }
+    },
+    refusals,
+    audit,
+    async close() {
+      closed = true;
+      await opening?.catch(noResult);
+      if (opened !== undefined) flush(refusals, tell);
+    },
+  };
+}
+
+function build(identity: Identity, { database, onRevocation }: ServiceOptions): OpenedIdentity {
+  const audit = createAuditLog({ database, seal: createAuditSeal(identity.auditKey()), now: Date.now });
+  const keys = createAccessKeyRegistry({
+    database,
+    migrate,
+    identity,
+    now: Date.now,
+    randomBytes,
+    record: (event) => audit.append(event),
+  });
+  keys.onRevocation(onRevocation);
+  return { identity, audit, keys };
+}
+
+function requireOpen(opened: OpenedIdentity | undefined): OpenedIdentity {
+  if (opened === undefined) throw new Error('the identity is not open');
+  return opened;
+}
+
+/** The messages of other errors are not written for the owner, and could quote anything. */
+function failureText(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+  const isForOwner = error instanceof IdentityError || error instanceof SettingsError;
+  const reason = isForOwner ? error.message : `the identity does not open${code}.`;
+  return `postern: ${reason}\nUntil it opens, programs on this machine are served, and callers with an access key are not.`;
+}
+
+function flush(refusals: RefusalTally, say: (words: string) => void): void {
+  try {
+    refusals.flush();
+  } catch {
+    say('postern: the audit log can not be written. Is the disk full?');
+  }
+}
+
+function noResult(): void {
+  // What became of it was said already.
+}

@@ -1,0 +1,140 @@
+/**
+ * The access keys as the command line reaches them: through the server that runs, which ends what goes on under a key
+ * that is revoked; where none runs, in the database itself.
+ */
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { createAuditLog } from '../core/audit/audit-log.ts';
+import { lockHome } from '../core/config/home.ts';
+import { migrate, openDatabase, type Database } from '../core/storage/database.ts';
+import {
+  encodeKey,
+  keyResourceSchema,
+  wishOf,
+  type CreateKeyBody,
+  type KeyResource,
+} from '../gateway/wire/access-keys.ts';
+import { createAuditSeal } from '../identity/audit-seal.ts';
+import { createAccessKeyCheck, type AccessKeyVerdict } from '../identity/node/access-key-check.ts';
+import { createAccessKeyRegistry, type AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
+import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
+import { openIdentity, openOrCreateIdentity } from '../identity/node/open-identity.ts';
+import { CommandError, type CommandContext } from './command.ts';
+import { identityOptions } from './identity-options.ts';
+import { findLiveServer, type LiveServer } from './live-server.ts';
+
+export interface MadeKey extends KeyResource {
+  readonly token: string;
+}
+
+export interface KeyKeeper {
+  create(body: CreateKeyBody): Promise<MadeKey>;
+  list(): Promise<readonly KeyResource[]>;
+  revoke(id: string): Promise<'revoked' | 'already' | 'unknown'>;
+  /** @returns the ids of those that counted until now */
+  revokeAll(): Promise<readonly string[]>;
+}
+
+export async function findKeyKeeper(context: CommandContext): Promise<KeyKeeper> {
+  const server = await findLiveServer(context.home);
+  return server === undefined ? databaseKeeper(context) : serverKeeper(server);
+}
+
+const madeSchema = keyResourceSchema.extend({ token: z.string() });
+const listSchema = z.object({ keys: z.array(keyResourceSchema) });
+const revokedSchema = z.object({ already: z.boolean() });
+const allRevokedSchema = z.object({ revoked: z.array(z.string()) });
+
+function serverKeeper(server: LiveServer): KeyKeeper {
+  return {
+    create: async (body) => madeSchema.parse(await server.ask('POST', 'keys', { body })),
+    list: async () => listSchema.parse(await server.ask('GET', 'keys')).keys,
+    async revoke(id) {
+      const { keys } = listSchema.parse(await server.ask('GET', 'keys'));
+      if (keys.every((key) => key.id !== id)) return 'unknown';
+      const { already } = revokedSchema.parse(await server.ask('DELETE', `keys/${id}`));
+      return already ? 'already' : 'revoked';
+    },
+    revokeAll: async () => allRevokedSchema.parse(await server.ask('DELETE', 'keys')).revoked,
+  };
+}
+
+function databaseKeeper(context: CommandContext): KeyKeeper {
+  return {
+    create: (body) =>
+      withRegistry(context, (registry) => {
+        const { token, key } = registry.create(wishOf(body));
+        return { token, ...encodeKey(key, Date.now()) };
+      }),
+    list: async () => listHere(context.home),
+    revoke: async (id) =>
+      hasDatabase(context.home) ? withRegistry(context, (registry) => registry.revoke(id)) : 'unknown',
+    revokeAll: async () => (hasDatabase(context.home) ? withRegistry(context, (registry) => registry.revokeAll()) : []),
+  };
+}
+
+/** What is kept of the keys of this folder, without opening its identity; looking makes nothing. */
+export function listHere(home: string): readonly KeyResource[] {
+  if (!hasDatabase(home)) return [];
+  return withDatabase(home, (database) =>
+    createAccessKeyTable(database, migrate)
+      .list()
+      .map((key) => encodeKey(key, Date.now())),
+  );
+}
+
+/** Whether a key counts, without its counting as a use. @throws {IdentityError} where the identity does not open */
+export async function verifyHere(context: CommandContext, token: string): Promise<AccessKeyVerdict> {
+  const identity = await openIdentity(await identityOptions(context));
+  return withDatabase(context.home, (database) => {
+    const table = { ...createAccessKeyTable(database, migrate), touch: () => undefined };
+    return createAccessKeyCheck({ table, identity, nowS: () => Math.floor(Date.now() / 1000) })(token);
+  });
+}
+
+/** Only while no server can start: the identity may have to be made, and a stream under a key must not go on. */
+async function withRegistry<Result>(
+  context: CommandContext,
+  use: (registry: AccessKeyRegistry) => Promise<Result> | Result,
+): Promise<Result> {
+  const lock = lockHome(context.home);
+  if (lock === undefined) {
+    throw new CommandError('the service runs, but does not answer. Try again; if it goes on, "postern stop" ends it.');
+  }
+  try {
+    const identity = await openOrCreateIdentity(await identityOptions(context));
+    const database = openDatabase(context.home);
+    try {
+      const audit = createAuditLog({ database, seal: createAuditSeal(identity.auditKey()), now: Date.now });
+      return await use(
+        createAccessKeyRegistry({
+          database,
+          migrate,
+          identity,
+          now: Date.now,
+          randomBytes,
+          record: (event) => audit.append(event),
+        }),
+      );
+    } finally {
+      database.close();
+    }
+  } finally {
+    lock.release();
+  }
+}
+
+function hasDatabase(home: string): boolean {
+  return existsSync(join(home, 'state.db'));
+}
+
+function withDatabase<Result>(home: string, use: (database: Database) => Result): Result {
+  const database = openDatabase(home);
+  try {
+    return use(database);
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,23 @@
+/**
+ * Where the gateway gets its access keys from. They need the identity, whose store may take seconds to open, or not open
+ * at all; nobody waits for it but who shows a key.
+ */
+import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
+import { RequestError } from './errors.ts';
+
+export interface AccessKeySource {
+  /**
+   * The keys, as soon as they can be had. One that failed is tried again by a later call.
+   * @throws {RequestError} `identity_unavailable`
+   */
+  open(): Promise<AccessKeyRegistry>;
+}
+
+/** @param retryAfterS when the next attempt may be worth it */
+export function identityUnavailable(retryAfterS: number, cause: unknown): RequestError {
+  return new RequestError(
+    'identity_unavailable',
+    'Access keys can not be checked at the moment. The log of the service says why; its owner can put that right.',
+    { headers: { 'retry-after': String(retryAfterS) }, cause },
+  );
+}

@@ -1,0 +1,129 @@
+/**
+ * Who sends a request: once for each, from where it comes and what it shows. What does not count is the same as nothing
+ * to policy; why it does not is for the log alone.
+ */
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { AccessKeyRefusal } from '../identity/node/access-key-check.ts';
+import { findAccessKey } from '../identity/access-key.ts';
+import type { AccessKeySource } from './access-key-source.ts';
+import { callerOf, type Caller, type Proof } from './caller.ts';
+import { readCredential } from './credential.ts';
+import { RequestError } from './errors.ts';
+import type { Provenance } from './guard.ts';
+import type { LiveRequest, LiveRequests } from './live-requests.ts';
+import { createRateWindow, type RateWindow } from './rate-window.ts';
+import { isRunToken, RUN_TOKEN_HEADER } from './run-token.ts';
+import { sourceOf } from './source.ts';
+
+/** Keys that do not count which one source may show in a minute, before none of its keys is looked at any more. */
+export const MAX_FAILURES_PER_MINUTE = 20;
+
+export interface AccessSettings {
+  /** Whether callers on this machine need a key, or the token of the run, as well. */
+  readonly requireKeyOnLoopback: boolean;
+  /** For each key. */
+  readonly requestsPerMinute: number;
+  readonly requestsAtOnce: number;
+}
+
+/** Why a request is not known by what it showed. A fixed list of words, which the audit log counts. */
+export type CredentialFault = AccessKeyRefusal | 'too_many_failures';
+
+export interface Identified {
+  readonly caller: Caller;
+  readonly hasRunToken: boolean;
+  readonly fault?: CredentialFault;
+  /** To be answered whatever policy says. */
+  readonly failure?: RequestError;
+  /** Of a caller with a key. */
+  readonly live?: LiveRequest;
+}
+
+export interface Arrival {
+  readonly headers: IncomingHttpHeaders;
+  /** Every value of every header. */
+  readonly headersDistinct: Readonly<Record<string, readonly string[] | undefined>>;
+  readonly peerAddress: string | undefined;
+  readonly provenance: Provenance;
+  readonly response: ServerResponse;
+}
+
+interface IdentifyOptions {
+  readonly keys: AccessKeySource;
+  readonly live: LiveRequests;
+  readonly settings: AccessSettings;
+  readonly runToken: string;
+  /** Milliseconds that never go back. */
+  readonly elapsed: () => number;
+}
+
+export function createIdentifier(options: IdentifyOptions): (arrival: Arrival) => Promise<Identified> {
+  const { settings, runToken, elapsed } = options;
+  const failures = createRateWindow({ limit: MAX_FAILURES_PER_MINUTE, now: elapsed });
+  const uses = createRateWindow({ limit: settings.requestsPerMinute, now: elapsed });
+  return async (arrival) => {
+    const { headers, headersDistinct, provenance } = arrival;
+    const { isLoopback } = provenance;
+    const hasRunToken = isRunToken(headers[RUN_TOKEN_HEADER], runToken);
+    const as = (proof: Proof): Pick<Identified, 'caller' | 'hasRunToken'> => ({
+      caller: callerOf({ transport: isLoopback ? 'loopback' : 'lan', sealed: false }, proof),
+      hasRunToken,
+    });
+    // Clients on this machine send any value for a key; it is nobody's business whether it is one.
+    if (isLoopback && (hasRunToken || !settings.requireKeyOnLoopback)) return as('owner');
+    const credential = readCredential(headersDistinct);
+    if (credential.kind === 'none') return as('nothing');
+    const source = sourceOf(arrival.peerAddress);
+    const blockedForS = failures.retryAfterS(source);
+    if (blockedForS !== undefined) {
+      return { ...as('nothing'), fault: 'too_many_failures', failure: tooManyFailures(blockedForS) };
+    }
+    const verdict = await verify(credential.kind === 'token' ? credential.token : '', options);
+    if (verdict instanceof RequestError) return { ...as('nothing'), failure: verdict };
+    if (!verdict.counts) {
+      failures.count(source);
+      return { ...as('nothing'), fault: verdict.refusal };
+    }
+    // No await between the verdict and this: a revocation finds the request, or the verdict finds the revocation.
+    const { kid, scope } = verdict.key;
+    return { ...as({ scope, keyId: kid }), ...admit(kid, { ...options, uses, response: arrival.response }) };
+  };
+}
+
+type Verdict = ReturnType<Awaited<ReturnType<AccessKeySource['open']>>['verify']>;
+
+/** What is no key at all needs no identity to be refused, and must not make the service open one. */
+async function verify(token: string, { keys }: IdentifyOptions): Promise<Verdict | RequestError> {
+  if (findAccessKey(token) === undefined) return { counts: false, refusal: 'malformed', kid: undefined };
+  const registry = await keys.open().catch((error: unknown) => {
+    if (error instanceof RequestError) return error;
+    throw error;
+  });
+  return registry instanceof RequestError ? registry : registry.verify(token);
+}
+
+interface Admission extends Pick<IdentifyOptions, 'live' | 'settings'> {
+  readonly uses: RateWindow;
+  readonly response: ServerResponse;
+}
+
+function admit(
+  keyId: string,
+  { uses, live, settings, response }: Admission,
+): Pick<Identified, 'failure'> | Pick<Identified, 'live'> {
+  const waitS = uses.retryAfterS(keyId);
+  if (waitS !== undefined) return { failure: tooManyRequests(waitS) };
+  uses.count(keyId);
+  if (live.count(keyId) >= settings.requestsAtOnce) return { failure: tooManyAtOnce(settings.requestsAtOnce) };
+  return { live: live.enter(keyId, response) };
+}
+
+function limited(message: string, retryAfterS: number): RequestError {
+  return new RequestError('rate_limited', message, { headers: { 'retry-after': String(retryAfterS) } });
+}
+
+const tooManyFailures = (waitS: number) =>
+  limited(`Too many keys from this address did not count. Try again in ${waitS} s.`, waitS);
+const tooManyRequests = (waitS: number) => limited(`Too many requests with this key. Try again in ${waitS} s.`, waitS);
+const tooManyAtOnce = (limit: number) =>
+  limited(`This key has ${limit} requests under way. Try again when one of them is done.`, 1);

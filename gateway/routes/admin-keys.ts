@@ -1,0 +1,60 @@
+/** `/admin/keys`: makes, lists and revokes access keys, for the owner at this machine. */
+import { NO_BODY_BYTES } from '../bounds.ts';
+import { RequestError } from '../errors.ts';
+import { parseBody, parseJsonBody } from '../json-body.ts';
+import type { Route } from '../route.ts';
+import { createKeySchema, encodeKey, wishOf } from '../wire/access-keys.ts';
+import { encodeOpenAiError } from '../wire/openai-error.ts';
+
+const common = {
+  path: '/admin/keys',
+  access: 'admin',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  encodeError: encodeOpenAiError,
+} as const;
+
+export const listKeys: Route = {
+  ...common,
+  method: 'GET',
+  summary: 'The access keys, newest first, those that count no more among them. Not the keys themselves.',
+  async handle(_request, { keys, now }) {
+    const registry = await keys.open();
+    return { body: { keys: registry.list().map((key) => encodeKey(key, now())) } };
+  },
+};
+
+export const createKey: Route = {
+  ...common,
+  method: 'POST',
+  summary:
+    'Make an access key: for one agent or for all, with a label, for so many seconds (null: for good; else 90 days). The answer is the only place where it is ever shown.',
+  body: createKeySchema,
+  async handle({ body }, { keys, now }) {
+    const wish = wishOf(parseBody(createKeySchema, parseJsonBody(body)));
+    const { token, key } = (await keys.open()).create(wish);
+    return { status: 201, headers: { 'cache-control': 'no-store' }, body: { token, ...encodeKey(key, now()) } };
+  },
+};
+
+export const revokeKey: Route = {
+  ...common,
+  method: 'DELETE',
+  path: '/admin/keys/:id',
+  summary: 'Revoke an access key. When this is answered, nothing goes on under it.',
+  async handle({ params }, { keys }) {
+    const id = params['id'] ?? '';
+    const outcome = await (await keys.open()).revoke(id);
+    if (outcome === 'unknown') throw new RequestError('not_found', 'There is no access key with this id.');
+    return { body: { id, revoked: true, already: outcome === 'already' } };
+  },
+};
+
+export const revokeAllKeys: Route = {
+  ...common,
+  method: 'DELETE',
+  summary: 'Revoke every access key. When this is answered, nothing goes on under any of them.',
+  async handle(_request, { keys }) {
+    return { body: { revoked: await (await keys.open()).revokeAll() } };
+  },
+};
