@@ -3,8 +3,9 @@
  * to policy; why it does not is for the log alone.
  */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import type { AccessKeyRefusal } from '../identity/node/access-key-check.ts';
-import { findAccessKey } from '../identity/access-key.ts';
+import type { AccessKeyRefusal, AccessKeyVerdict } from '../identity/node/access-key-check.ts';
+import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
+import { isShapedAsAccessKey } from '../identity/access-key.ts';
 import type { AccessKeySource } from './access-key-source.ts';
 import { callerOf, type Caller, type Proof } from './caller.ts';
 import { readCredential } from './credential.ts';
@@ -33,7 +34,7 @@ export interface Identified {
   readonly caller: Caller;
   readonly hasRunToken: boolean;
   readonly fault?: CredentialFault;
-  /** To be answered whatever policy says. */
+  /** To be answered in place of the handler. That keys can't be checked concerns those alone who need one. */
   readonly failure?: RequestError;
   /** Of a caller with a key. */
   readonly live?: LiveRequest;
@@ -73,33 +74,33 @@ export function createIdentifier(options: IdentifyOptions): (arrival: Arrival) =
     if (isLoopback && (hasRunToken || !settings.requireKeyOnLoopback)) return as('owner');
     const credential = readCredential(headersDistinct);
     if (credential.kind === 'none') return as('nothing');
+    // What is no key at all needs no identity to be refused, and must not make the service open one.
+    const token = credential.kind === 'token' && isShapedAsAccessKey(credential.token) ? credential.token : undefined;
+    const registry = token === undefined ? undefined : await openRegistry(options.keys);
+    if (registry instanceof RequestError) return { ...as('nothing'), failure: registry };
     const source = sourceOf(arrival.peerAddress);
     const blockedForS = failures.retryAfterS(source);
     if (blockedForS !== undefined) {
       return { ...as('nothing'), fault: 'too_many_failures', failure: tooManyFailures(blockedForS) };
     }
-    const verdict = await verify(credential.kind === 'token' ? credential.token : '', options);
-    if (verdict instanceof RequestError) return { ...as('nothing'), failure: verdict };
+    const verdict = token === undefined || registry === undefined ? MALFORMED : registry.verify(token);
     if (!verdict.counts) {
       failures.count(source);
       return { ...as('nothing'), fault: verdict.refusal };
     }
-    // No await between the verdict and this: a revocation finds the request, or the verdict finds the revocation.
+    // No await since the verdict: either a revocation finds this request, or the verdict has found the revocation.
     const { kid, scope } = verdict.key;
     return { ...as({ scope, keyId: kid }), ...admit(kid, { ...options, uses, response: arrival.response }) };
   };
 }
 
-type Verdict = ReturnType<Awaited<ReturnType<AccessKeySource['open']>>['verify']>;
+const MALFORMED: AccessKeyVerdict = { counts: false, refusal: 'malformed', kid: undefined };
 
-/** What is no key at all needs no identity to be refused, and must not make the service open one. */
-async function verify(token: string, { keys }: IdentifyOptions): Promise<Verdict | RequestError> {
-  if (findAccessKey(token) === undefined) return { counts: false, refusal: 'malformed', kid: undefined };
-  const registry = await keys.open().catch((error: unknown) => {
+function openRegistry(keys: AccessKeySource): Promise<AccessKeyRegistry | RequestError> {
+  return keys.open().catch((error: unknown) => {
     if (error instanceof RequestError) return error;
     throw error;
   });
-  return registry instanceof RequestError ? registry : registry.verify(token);
 }
 
 interface Admission extends Pick<IdentifyOptions, 'live' | 'settings'> {

@@ -201,11 +201,18 @@ async function judgeRequest({ request, reply, route, guard, identify }: Judging)
 }
 
 function isLetIn(found: Judged | undefined): boolean {
-  return found?.verdict.allowed === true && found.failure === undefined;
+  return found?.verdict.allowed === true && failureOf(found) === undefined;
+}
+
+function failureOf({ verdict, failure }: Judged): RequestError | undefined {
+  const needsKey = !verdict.allowed && verdict.refusal === 'unauthenticated';
+  return failure?.code === 'identity_unavailable' && !needsKey ? undefined : failure;
 }
 
 /** @throws {RequestError} for a request that is not let in */
-function refuse({ verdict, fault, failure }: Judged, onRefusal: GatewayOptions['onRefusal']): void {
+function refuse(found: Judged, onRefusal: GatewayOptions['onRefusal']): void {
+  const { verdict, fault } = found;
+  const failure = failureOf(found);
   if (failure !== undefined) {
     onRefusal(fault ?? failure.code);
     throw failure;

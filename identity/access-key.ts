@@ -37,6 +37,11 @@ export function signAccessKey(claims: AccessClaims, key: SigningKey): string {
   return `${PREFIX}.${formatBase64url(payload)}.${bytesToHex(signature)}`;
 }
 
+/** False for what is certainly no key; costs next to nothing. */
+export function isShapedAsAccessKey(text: string): boolean {
+  return text.length <= MAX_ACCESS_KEY_CHARACTERS && /^svc-v1\.[\w-]+\.[0-9a-f]+$/.test(text);
+}
+
 /** `undefined` if the text is not in the form that `signAccessKey` writes. Never throws, whatever the text. */
 export function findAccessKey(text: string): UncheckedAccessKey | undefined {
   if (text.length > MAX_ACCESS_KEY_CHARACTERS) return undefined;

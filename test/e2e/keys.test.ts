@@ -145,7 +145,7 @@ test('an identity that does not open keeps nobody from what needs no key; caller
   expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '10']);
   expect(await answer.json()).toMatchObject({ error: { type: 'internal_error', code: 'identity_unavailable' } });
   expect((await ask('/v1/models', { 'x-api-key': 'sk-none' })).status).toBe(401);
-  expect((await ask('/health')).status).toBe(200);
+  for (const headers of [{}, { 'x-api-key': token }]) expect((await ask('/health', headers)).status).toBe(200);
   expect((await ask('/v1/models', { 'x-postern-run-token': await server.runToken() })).status).toBe(200);
   expect(server.log()).toMatch(/vault\.json is gone\. Put it back/);
   expect(await cli('keys', 'create')).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('503') });
