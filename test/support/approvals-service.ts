@@ -33,6 +33,8 @@ export async function startApprovalsService(home: string): Promise<ApprovalsServ
   const { signal: never } = new AbortController();
   const context = { home, terminal: silentTerminal, environment, stop: never, stopNow: never };
   const running = await startService(settings, context);
+  // No yes is given before it can be told to the audit log.
+  await running.identity.begin();
   let stopped: Promise<void> | undefined;
   return {
     home,

@@ -16,12 +16,15 @@ function ask({ url, method, headers, from, bodyBytes, isChunked, body = '' }: Pl
     const asked = request(url, { method, headers: { ...length, ...headers }, localAddress: from });
     asked.on('response', (response) => {
       let text = '';
-      response.setEncoding('utf8');
-      response.on('data', (piece: string) => (text += piece));
-      response.on('end', () => {
+      const finish = (): void => {
         resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text });
         asked.destroy();
-      });
+      };
+      response.setEncoding('utf8');
+      response.on('data', (piece: string) => (text += piece));
+      response.on('end', finish);
+      // Feeds do not end by themselves.
+      if (response.headers['content-type']?.startsWith('text/event-stream') === true) finish();
     });
     asked.on('error', (error) => resolve({ status: 0, headers: {}, body: String(error) }));
     for (let at = 0; at < sent.length; at += 65_536) asked.write(sent.subarray(at, at + 65_536));
