@@ -7,6 +7,8 @@ import { utf8ToBytes } from './bytes.ts';
 import { ChannelError } from './errors.ts';
 import type { JsonObject } from './json.ts';
 import { findJsonObject, isCount } from './json.ts';
+import type { SessionId } from './keys.ts';
+import { asSessionId, ID_BYTES } from './keys.ts';
 
 /** In order, and with repetition. */
 export type HeaderList = readonly (readonly [name: string, value: string])[];
@@ -35,13 +37,31 @@ export interface AnswerHead {
   readonly bodyBytes: number | null;
 }
 
+/** Which call of which session of the same device a control call is about. */
+export interface CallReference {
+  /** `sid` */
+  readonly sessionId: SessionId;
+  /** `n` */
+  readonly callNumber: number;
+}
+
+/** What a call's head asks for: a route, or something about another call. */
+export type CallHead =
+  | { readonly kind: 'request'; readonly head: RequestHead }
+  /** `m: "CANCEL"`: stop it. */
+  | { readonly kind: 'cancel'; readonly call: CallReference }
+  /** `m: "ATTACH"`: its records again, from number `i` on. */
+  | { readonly kind: 'attach'; readonly call: CallReference; readonly nextIndex: number };
+
 /** Why a sender gave up. */
 export interface AbortReason {
   readonly code: string;
   readonly message: string;
 }
 
-const IDEMPOTENCY_KEY_BYTES = 16;
+export const IDEMPOTENCY_KEY_BYTES = 16;
+const CANCEL = 'CANCEL';
+const ATTACH = 'ATTACH';
 
 export function encodeRequestHead(head: RequestHead): Uint8Array {
   const { method: m, path: p, query: q, headers: h, bodyBytes: bl, idempotencyKey } = head;
@@ -49,9 +69,31 @@ export function encodeRequestHead(head: RequestHead): Uint8Array {
   return encodeJson({ m, p, q, h, bl, k });
 }
 
+export function encodeCancelHead({ sessionId, callNumber: n }: CallReference): Uint8Array {
+  return encodeJson({ m: CANCEL, sid: formatBase64url(sessionId), n });
+}
+
+export function encodeAttachHead({ sessionId, callNumber: n }: CallReference, nextIndex: number): Uint8Array {
+  return encodeJson({ m: ATTACH, sid: formatBase64url(sessionId), n, i: nextIndex });
+}
+
 /** @throws ChannelError `malformed` */
-export function decodeRequestHead(data: Uint8Array): RequestHead {
-  const { m, p, q, h, bl, k } = decodeJson(data);
+export function decodeCallHead(data: Uint8Array): CallHead {
+  const json = decodeJson(data);
+  if (json['m'] === CANCEL) return { kind: 'cancel', call: readReference(json) };
+  if (json['m'] !== ATTACH) return { kind: 'request', head: readRequest(json) };
+  const { i } = json;
+  if (!isCount(i)) throw malformed();
+  return { kind: 'attach', call: readReference(json), nextIndex: i };
+}
+
+function readReference({ sid, n }: JsonObject): CallReference {
+  const id = typeof sid === 'string' ? findBase64url(sid) : undefined;
+  if (id?.length !== ID_BYTES || !isCount(n)) throw malformed();
+  return { sessionId: asSessionId(id), callNumber: n };
+}
+
+function readRequest({ m, p, q, h, bl, k }: JsonObject): RequestHead {
   if (typeof m !== 'string' || typeof p !== 'string' || !p.startsWith('/')) throw malformed();
   if (q !== undefined && typeof q !== 'string') throw malformed();
   return {

@@ -9,11 +9,19 @@ import { ChannelError } from './errors.ts';
 import type { AbortReason } from './head.ts';
 import { encodeAbortReason } from './head.ts';
 import type { PublicKey } from './keys.ts';
+import type { Purpose } from './purpose.ts';
 import type { RecordEvent, RecordOpener } from './record-opener.ts';
 import type { RecordSealer } from './record-sealer.ts';
 
 export type CallEvent =
-  | { readonly type: 'head'; readonly data: Uint8Array; readonly answer: Answer; readonly remoteStaticKey: PublicKey }
+  | {
+      readonly type: 'head';
+      readonly data: Uint8Array;
+      readonly answer: Answer;
+      readonly remoteStaticKey: PublicKey;
+      /** What the call's session was made for: of a pairing, which one. */
+      readonly purpose: Purpose;
+    }
   | Exclude<RecordEvent, { readonly type: 'head' }>;
 
 export interface Answer {
@@ -26,6 +34,7 @@ export interface Answer {
 export interface Admission {
   readonly records: RecordOpener;
   readonly remoteStaticKey: PublicKey;
+  readonly purpose: Purpose;
   /** Called when record 0 has opened: spends the number. @throws ChannelError if another stream was faster */
   admit(call: ReceivedCall, nowMs: number): Answer;
 }
@@ -91,6 +100,7 @@ export class ReceivedCall {
     // Who gives a request up wants no answer.
     if (event.type === 'abort') this.kill();
     if (event.type !== 'head') return event;
-    return { ...event, answer: this.#answer, remoteStaticKey: admission.remoteStaticKey };
+    const { remoteStaticKey, purpose } = admission;
+    return { ...event, answer: this.#answer, remoteStaticKey, purpose };
   }
 }

@@ -7,6 +7,7 @@ import type { AbortReason } from './head.ts';
 import type { TrafficSecrets } from './key-schedule.ts';
 import { deriveAnswerKey, deriveRequestKey, eraseTrafficSecrets } from './key-schedule.ts';
 import type { PublicKey, SessionId } from './keys.ts';
+import type { Purpose } from './purpose.ts';
 import type { Admission, Answer, ReceivedCall } from './received-call.ts';
 import { RecordOpener } from './record-opener.ts';
 import { RecordSealer } from './record-sealer.ts';
@@ -15,6 +16,7 @@ export interface ResponderSessionOptions {
   readonly crypto: Crypto;
   readonly id: SessionId;
   readonly remoteStaticKey: PublicKey;
+  readonly purpose: Purpose;
   readonly secrets: TrafficSecrets;
   readonly startedAtMs: number;
   readonly maxOpenCalls: number;
@@ -73,9 +75,10 @@ export class ResponderSession {
   receiveCall(callNumber: number, confirm: (nowMs: number) => void): Admission {
     if (this.#secrets === undefined) throw new ChannelError('unknown_session');
     if (!this.#numbers.isFree(callNumber)) throw new ChannelError('call_number');
-    const { crypto, remoteStaticKey } = this.#options;
+    const { crypto, remoteStaticKey, purpose } = this.#options;
     return {
       remoteStaticKey,
+      purpose,
       records: new RecordOpener(crypto, deriveRequestKey(crypto, this.#secrets, callNumber)),
       admit: (call, nowMs) => {
         confirm(nowMs);

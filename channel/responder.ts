@@ -102,7 +102,15 @@ export class Responder {
     const id = asSessionId(crypto.randomBytes(ID_BYTES));
     const { message, secrets } = accepted.answer(this.#termsFor(id, nowMs));
     const maxOpenCalls = this.#limits.openCalls;
-    const session = new ResponderSession({ crypto, id, remoteStaticKey, secrets, startedAtMs: nowMs, maxOpenCalls });
+    const session = new ResponderSession({
+      crypto,
+      id,
+      remoteStaticKey,
+      purpose: asked.purpose,
+      secrets,
+      startedAtMs: nowMs,
+      maxOpenCalls,
+    });
     table.insert({ session, greetingHash, message2: message });
     return message;
   }

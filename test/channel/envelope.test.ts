@@ -17,7 +17,7 @@ import { formatGatewayId } from '../../channel/gateway-id.ts';
 import {
   decodeAbortReason,
   decodeAnswerHead,
-  decodeRequestHead,
+  decodeCallHead,
   encodeAbortReason,
   encodeAnswerHead,
   encodeRequestHead,
@@ -201,7 +201,7 @@ describe('heads', () => {
   test('come back from their bytes', () => {
     fc.assert(
       fc.property(request, (head) => {
-        expect(decodeRequestHead(encodeRequestHead(head))).toEqual(head);
+        expect(decodeCallHead(encodeRequestHead(head))).toEqual({ kind: 'request', head });
       }),
       runs(100, 2000),
     );
@@ -230,7 +230,7 @@ describe('heads', () => {
     '{"m":"GET","p":"/","h":[],"bl":1.5}',
     '{"m":"GET","p":"/","h":[],"bl":null,"k":"AA"}',
     '{"m":"GET","p":"/","h":[],"bl":null,"k":1}',
-  ])('%s is no request', (json) => expect(refusal(() => decodeRequestHead(text(json)))).toBe('malformed'));
+  ])('%s is no request', (json) => expect(refusal(() => decodeCallHead(text(json)))).toBe('malformed'));
 
   test.each([
     '{"s":"200","h":[],"bl":null}',
