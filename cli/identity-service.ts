@@ -1,18 +1,17 @@
 /**
- * The identity of a running service, and what hangs on it: the audit log and the access keys. Opened beside the service,
+ * The identity of a running service, and what hangs on it: the audit log, the access keys and the pairings. Opened beside the service,
  * not before it: a store that waits to be unlocked must not keep anybody from what needs no key.
  */
-import { randomBytes } from 'node:crypto';
-import { createAuditLog, type AuditLog } from '../core/audit/audit-log.ts';
+import type { AuditLog } from '../core/audit/audit-log.ts';
 import { createRefusalTally, type RefusalTally } from '../core/audit/refusal-tally.ts';
 import { SettingsError } from '../core/config/settings.ts';
-import { migrate, type Database } from '../core/storage/database.ts';
+import type { Database } from '../core/storage/database.ts';
 import { setProcessTimer } from '../core/timer.ts';
-import { identityUnavailable, type AccessKeySource } from '../gateway/access-key-source.ts';
-import { createAuditSeal } from '../identity/audit-seal.ts';
-import { createAccessKeyRegistry, type AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
+import { identityUnavailable, type AccessKeySource, type Pairings } from '../gateway/access-key-source.ts';
+import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
 import type { Identity } from '../identity/node/open-identity.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
+import { openRegistries } from './registries.ts';
 
 /** After a store did not open, so that callers who show keys can't make the service knock at it all the time. */
 const PAUSE_MS = 10_000;
@@ -21,6 +20,7 @@ export interface OpenedIdentity {
   readonly identity: Identity;
   readonly audit: AuditLog;
   readonly keys: AccessKeyRegistry;
+  readonly pairings: Pairings;
 }
 
 export interface IdentityService extends AccessKeySource {
@@ -83,15 +83,17 @@ export function createIdentityService(options: ServiceOptions): IdentityService 
     opening = attempt();
     return opening;
   };
+  const openForCaller = async (): Promise<OpenedIdentity> => {
+    try {
+      return await open();
+    } catch (cause) {
+      throw identityUnavailable(PAUSE_MS / 1000, cause);
+    }
+  };
   return {
     begin: () => open().then(noResult, noResult),
-    open: async () => {
-      try {
-        return (await open()).keys;
-      } catch (cause) {
-        throw identityUnavailable(PAUSE_MS / 1000, cause);
-      }
-    },
+    open: async () => (await openForCaller()).keys,
+    openPairings: async () => (await openForCaller()).pairings,
     refusals,
     audit,
     async close() {
@@ -102,18 +104,11 @@ export function createIdentityService(options: ServiceOptions): IdentityService 
   };
 }
 
-function build(identity: Identity, { database, onRevocation }: ServiceOptions): OpenedIdentity {
-  const audit = createAuditLog({ database, seal: createAuditSeal(identity.auditKey()), now: Date.now });
-  const keys = createAccessKeyRegistry({
-    database,
-    migrate,
-    identity,
-    now: Date.now,
-    randomBytes,
-    record: (event) => audit.append(event),
-  });
+function build(identity: Identity, { database, onRevocation, say }: ServiceOptions): OpenedIdentity {
+  const onError = (): void => say('postern: a device was paired anew, and a call that it made before did not end.');
+  const { audit, keys, pairings } = openRegistries({ identity, database, onError });
   keys.onRevocation(onRevocation);
-  return { identity, audit, keys };
+  return { identity, audit, keys, pairings };
 }
 
 function requireOpen(opened: OpenedIdentity | undefined): OpenedIdentity {

@@ -2,11 +2,9 @@
  * The access keys as the command line reaches them: through the server that runs, which ends what goes on under a key
  * that is revoked; where none runs, in the database itself.
  */
-import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { createAuditLog } from '../core/audit/audit-log.ts';
 import { lockHome } from '../core/config/home.ts';
 import { migrate, openDatabase, type Database } from '../core/storage/database.ts';
 import {
@@ -16,14 +14,14 @@ import {
   type CreateKeyBody,
   type KeyResource,
 } from '../gateway/wire/access-keys.ts';
-import { createAuditSeal } from '../identity/audit-seal.ts';
 import { createAccessKeyCheck, type AccessKeyVerdict } from '../identity/node/access-key-check.ts';
-import { createAccessKeyRegistry, type AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
+import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
 import { openIdentity, openOrCreateIdentity } from '../identity/node/open-identity.ts';
 import { CommandError, type CommandContext } from './command.ts';
 import { identityOptions } from './identity-options.ts';
 import { findLiveServer, type LiveServer } from './live-server.ts';
+import { openRegistries } from './registries.ts';
 
 export interface MadeKey extends KeyResource {
   readonly token: string;
@@ -107,17 +105,7 @@ async function withRegistry<Result>(
     const identity = await openOrCreateIdentity(await identityOptions(context));
     const database = openDatabase(context.home);
     try {
-      const audit = createAuditLog({ database, seal: createAuditSeal(identity.auditKey()), now: Date.now });
-      return await use(
-        createAccessKeyRegistry({
-          database,
-          migrate,
-          identity,
-          now: Date.now,
-          randomBytes,
-          record: (event) => audit.append(event),
-        }),
-      );
+      return await use(openRegistries({ identity, database, onError: () => undefined }).keys);
     } finally {
       database.close();
     }

@@ -3,6 +3,9 @@
  * at all; nobody waits for it but who shows a key.
  */
 import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
+import type { DeviceRegistry } from '../identity/node/device-registry.ts';
+import type { InviteRegistry } from '../identity/node/invite-registry.ts';
+import type { GatewayKey } from '../identity/secret-keys.ts';
 import { RequestError } from './errors.ts';
 
 export interface AccessKeySource {
@@ -11,6 +14,14 @@ export interface AccessKeySource {
    * @throws {RequestError} `identity_unavailable`
    */
   open(): Promise<AccessKeyRegistry>;
+  /** What pairing needs of the same identity. @throws {RequestError} as `open` does */
+  openPairings(): Promise<Pairings>;
+}
+
+export interface Pairings {
+  readonly devices: DeviceRegistry;
+  readonly invites: InviteRegistry;
+  gatewayKey(): GatewayKey;
 }
 
 /** @param retryAfterS when the next attempt may be worth it */

@@ -50,7 +50,7 @@ export interface Arrival {
 }
 
 interface IdentifyOptions {
-  readonly keys: AccessKeySource;
+  readonly keys: Pick<AccessKeySource, 'open'>;
   readonly live: LiveRequests;
   readonly settings: AccessSettings;
   readonly runToken: string;
@@ -111,7 +111,7 @@ export function createIdentifier(options: IdentifyOptions): Identifier {
 
 const MALFORMED: AccessKeyVerdict = { counts: false, refusal: 'malformed', kid: undefined };
 
-function openRegistry(keys: AccessKeySource): Promise<AccessKeyRegistry | RequestError> {
+function openRegistry(keys: Pick<AccessKeySource, 'open'>): Promise<AccessKeyRegistry | RequestError> {
   return keys.open().catch((error: unknown) => {
     if (error instanceof RequestError) return error;
     throw error;

@@ -42,6 +42,14 @@ export type AccessKeyEvent =
 /** Ends what goes on under these keys. Revoking returns when it is done. */
 export type RevocationListener = (kids: readonly string[]) => Promise<void> | void;
 
+/** Something that ends with certain keys, and in the same transaction. */
+export interface RevocationPartner {
+  /** The keys that are revoked together with these. */
+  companionsOf(kids: readonly string[]): readonly string[];
+  /** Called inside the transaction in which these keys stopped to count; where it throws, they still do. */
+  strike(kids: readonly string[]): void;
+}
+
 export interface AccessKeyRegistry {
   /**
    * Makes a key; the text is shown once and kept nowhere. May be part of a larger transaction.
@@ -59,10 +67,19 @@ export interface AccessKeyRegistry {
   revoke(kid: string): Promise<'revoked' | 'already' | 'unknown'>;
   /** As `revoke`, all at once. @returns those that were not revoked before */
   revokeAll(): Promise<readonly string[]>;
+  /**
+   * The first half of `revoke`, as part of a larger transaction: the keys count no more. `endUnder` has to follow it.
+   * @returns the keys and all that go with them
+   */
+  strike(kids: readonly string[]): readonly string[];
+  /** The second half: resolves when nothing goes on under these keys. @throws as `revoke` does */
+  endUnder(kids: readonly string[]): Promise<void>;
   /** @param device the static key that the other end of the sealed call has proved, inside one */
   verify(token: string, device?: PublicKey): AccessKeyVerdict;
   /** @returns what takes the listener away again */
   onRevocation(listener: RevocationListener): () => void;
+  /** From now on this takes part in every revocation. */
+  join(partner: RevocationPartner): void;
 }
 
 interface RegistryOptions {
@@ -80,17 +97,21 @@ export function createAccessKeyRegistry(options: RegistryOptions): AccessKeyRegi
   const { database, identity, now, randomBytes, record } = options;
   const table = createAccessKeyTable(database, options.migrate);
   const listeners = new Set<RevocationListener>();
+  const partners: RevocationPartner[] = [];
   const nowS = (): number => Math.floor(now() / 1000);
 
   const keep = database.transaction((made: AccessKeyRecord) => {
     table.insert(made);
     record(creation(made));
   });
-  const strike = database.transaction((kids: readonly string[]) => {
-    const struck = kids.filter((kid) => table.revoke(kid, nowS()));
+  const strike = database.transaction((named: readonly string[]) => {
+    const all = [...new Set([...named, ...partners.flatMap((partner) => partner.companionsOf(named))])];
+    const struck = all.filter((kid) => table.revoke(kid, nowS()));
     for (const kid of struck) record({ kind: 'key_revoked', kid });
-    return struck;
+    for (const partner of partners) partner.strike(struck);
+    return { all, struck };
   });
+  const endUnder = (kids: readonly string[]): Promise<void> => endAll(listeners, kids, database);
 
   return {
     create(wish) {
@@ -105,20 +126,23 @@ export function createAccessKeyRegistry(options: RegistryOptions): AccessKeyRegi
     list: () => table.list(),
     async revoke(kid) {
       if (table.find(kid) === undefined) return 'unknown';
-      const struck = strike.immediate([kid]);
-      await endAll(listeners, [kid], database);
-      return struck.length > 0 ? 'revoked' : 'already';
+      const { all, struck } = strike.immediate([kid]);
+      await endUnder(all);
+      return struck.includes(kid) ? 'revoked' : 'already';
     },
     async revokeAll() {
-      const struck = strike.immediate(table.list().map(({ kid }) => kid));
-      await endAll(listeners, struck, database);
+      const { struck } = strike.immediate(table.list().map(({ kid }) => kid));
+      await endUnder(struck);
       return struck;
     },
+    strike: (kids) => strike.immediate(kids).all,
+    endUnder,
     verify: createAccessKeyCheck({ table, identity, nowS }),
     onRevocation(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
+    join: (partner) => void partners.push(partner),
   };
 }
 

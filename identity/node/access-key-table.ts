@@ -110,7 +110,7 @@ interface Row {
 function recordOf(row: Row): AccessKeyRecord {
   return {
     kid: row.kid,
-    scope: row.scope === 'master' ? 'master' : addressOfRow(row.scope),
+    scope: scopeOfRow(row.scope),
     issuer: addressOfRow(row.issuer),
     agentIndex: row.agent_index ?? undefined,
     label: row.label ?? undefined,
@@ -120,6 +120,11 @@ function recordOf(row: Row): AccessKeyRecord {
     revokedAtS: row.revoked_at_s ?? undefined,
     lastUsedAtS: row.last_used_at_s ?? undefined,
   };
+}
+
+/** @throws Error for what no key says */
+export function scopeOfRow(text: string): Scope {
+  return text === 'master' ? 'master' : addressOfRow(text);
 }
 
 function addressOfRow(text: string): Address {

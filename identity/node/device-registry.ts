@@ -1,7 +1,18 @@
 /** The devices that are paired with this gateway. */
 import type { Psk, PublicKey } from '../../channel/keys.ts';
-import type { Scope } from '../access-claims.ts';
+import { asPsk } from '../../channel/keys.ts';
+import { isLabel, type Scope } from '../access-claims.ts';
 import type { DeviceDescription, PairingGrant } from '../pairing.ts';
+import { createColumnCipher, type RandomBytes } from '../sealed-column.ts';
+import type { AccessKeyRegistry } from './access-key-registry.ts';
+import type { Database, Migrate } from './access-key-table.ts';
+import { createDeviceTable, pskPlace, recordOf, type DeviceTable } from './device-table.ts';
+import { createInviteTable, type InviteTable } from './invite-table.ts';
+import type { Identity } from './open-identity.ts';
+import { createRedemption } from './redemption.ts';
+
+/** How exactly the time of its last visit is kept: a write for each call would be too many. */
+const LAST_SEEN_STEP_S = 60;
 
 export interface DeviceRecord {
   readonly id: string;
@@ -68,4 +79,91 @@ export interface DeviceRegistry {
   revoke(id: string): Promise<'revoked' | 'already' | 'unknown'>;
   /** Notes that it was here. Written once a minute at most. */
   touch(id: string, path: 'lan' | 'relay'): void;
+}
+
+/** What happened to a device, for the audit log. */
+export type DeviceEvent =
+  | { readonly kind: 'device_paired'; readonly deviceId: string; readonly name: string; readonly scope: Scope }
+  | { readonly kind: 'device_revoked'; readonly deviceId: string };
+
+export interface DeviceRegistryOptions {
+  readonly database: Database;
+  readonly migrate: Migrate;
+  readonly identity: Pick<Identity, 'columnKey'>;
+  readonly keys: Pick<AccessKeyRegistry, 'create' | 'revoke' | 'strike' | 'endUnder' | 'join'>;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly randomBytes: RandomBytes;
+  /** Called inside the transaction of what it tells; where it throws, nothing happened. */
+  readonly record: (event: DeviceEvent) => void;
+  /** What went on under the grant that a new pairing replaced did not end as it should. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** From here on, a device goes with its grant: `keys.revoke` of the one revokes the other. */
+export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegistry {
+  const { database, migrate, keys, now, record } = options;
+  const devices = createDeviceTable(database, migrate);
+  const invites = createInviteTable(database, migrate);
+  const cipher = createColumnCipher(options.identity.columnKey(), options.randomBytes);
+  const nowS = (): number => Math.floor(now() / 1000);
+  keys.join({
+    companionsOf: (kids) => kids.flatMap((kid) => devices.findByKid(kid)?.bearerKid ?? []),
+    strike(kids) {
+      for (const kid of kids) revokeWithGrant(kid, { devices, invites, atS: nowS(), record });
+    },
+  });
+  return {
+    ...createRedemption({ ...options, devices, invites, cipher, nowS }),
+    find: (id) => orUndefined(devices.find(id), recordOf),
+    findByKey: (deviceKey) => orUndefined(devices.findCounting(deviceKey, nowS()), recordOf),
+    findPsk(deviceKey) {
+      const row = devices.findCounting(deviceKey, nowS());
+      if (row === undefined || row.psk === null) return undefined;
+      return orUndefined(cipher.open(pskPlace(row.id), row.psk), asPsk);
+    },
+    findByKid: (kid) => orUndefined(devices.findByKid(kid), recordOf),
+    list: () => devices.list().map(recordOf),
+    rename(id, name) {
+      if (!isLabel(name)) throw new RangeError('no device can be called that');
+      return devices.rename(id, name);
+    },
+    async revoke(id) {
+      const device = devices.find(id);
+      return device === undefined ? 'unknown' : keys.revoke(device.kid);
+    },
+    touch(id, path) {
+      const lastSeenAtS = devices.find(id)?.lastSeenAtS ?? 0;
+      if (Math.abs(nowS() - lastSeenAtS) >= LAST_SEEN_STEP_S) noteVisit(() => devices.touch(id, nowS(), path));
+    },
+  };
+}
+
+interface Striking {
+  readonly devices: DeviceTable;
+  readonly invites: InviteTable;
+  readonly atS: number;
+  readonly record: (event: DeviceEvent) => void;
+}
+
+/** Inside the transaction that revokes the key: nothing is left that could be opened, or asked for again. */
+function revokeWithGrant(kid: string, { devices, invites, atS, record }: Striking): void {
+  const device = devices.findByKid(kid);
+  if (device === undefined) return;
+  devices.erasePsk(device.id);
+  invites.closeOfDevice(device.id, atS);
+  record({ kind: 'device_revoked', deviceId: device.id });
+}
+
+/** A disk that is full is no reason to turn a device away. */
+function noteVisit(write: () => void): void {
+  try {
+    write();
+  } catch {
+    // The next visit tries again.
+  }
+}
+
+function orUndefined<From, To>(value: From | undefined, map: (value: From) => To): To | undefined {
+  return value === undefined ? undefined : map(value);
 }

@@ -1,5 +1,22 @@
 /** The invites of this gateway: what an owner hands to a device so that it can pair. */
+import { bytesToHex } from '@noble/hashes/utils.js';
+import { deriveInviteKeys } from '../../channel/invite.ts';
 import type { InviteSecret, Psk, PublicKey } from '../../channel/keys.ts';
+import { asInviteSecret, asPsk, asPublicKey, ID_BYTES } from '../../channel/keys.ts';
+import { nobleCrypto } from '../../channel/noble.ts';
+import { createColumnCipher, type RandomBytes } from '../sealed-column.ts';
+import { signerOf, type Issuers } from './access-key-check.ts';
+import type { Database, Migrate } from './access-key-table.ts';
+import { createInviteTable, placeOf, type InviteRow } from './invite-table.ts';
+import type { Identity } from './open-identity.ts';
+
+export const MIN_INVITE_LIFETIME_S = 60;
+export const MAX_INVITE_LIFETIME_S = 3600;
+const DEFAULT_LIFETIME_S = 600;
+/** Each is a door that stands ajar. */
+export const MAX_OPEN_INVITES = 8;
+/** So long after its end one still sees what became of an invite. */
+const REMEMBERED_S = 24 * 60 * 60;
 
 export interface InviteWish {
   /** The agent that the device will be good for; every one, where none is named. */
@@ -42,4 +59,111 @@ export interface InviteRegistry {
   findPsk(inviteId: Uint8Array): Psk | undefined;
   /** The static key that used it. */
   usedBy(id: string): PublicKey | undefined;
+}
+
+export class TooManyInvites extends Error {
+  override readonly name = 'TooManyInvites';
+}
+
+interface RegistryOptions {
+  readonly database: Database;
+  readonly migrate: Migrate;
+  readonly identity: Issuers & Pick<Identity, 'columnKey'>;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly randomBytes: RandomBytes;
+}
+
+export function createInviteRegistry({
+  database,
+  migrate,
+  identity,
+  now,
+  randomBytes,
+}: RegistryOptions): InviteRegistry {
+  const table = createInviteTable(database, migrate);
+  const cipher = createColumnCipher(identity.columnKey(), randomBytes);
+  const crypto = nobleCrypto(randomBytes);
+  const nowS = (): number => Math.floor(now() / 1000);
+  const prune = (): void => table.prune(nowS(), nowS() - REMEMBERED_S);
+
+  const keep = database.transaction((row: Parameters<typeof table.insert>[0]) => {
+    prune();
+    if (table.countOpen(nowS()) >= MAX_OPEN_INVITES) {
+      throw new TooManyInvites(`${MAX_OPEN_INVITES} invites are open already`);
+    }
+    table.insert(row);
+  });
+
+  return {
+    create(wish) {
+      requireSound(wish, identity);
+      const secret = asInviteSecret(randomBytes(ID_BYTES));
+      const { inviteId, psk } = deriveInviteKeys(crypto, secret);
+      const id = bytesToHex(inviteId);
+      const row = {
+        id,
+        agentIndex: wish.agentIndex ?? null,
+        needsApproval: flag(wish.needsApproval),
+        withBearerKey: flag(wish.withBearerKey),
+        createdAtS: nowS(),
+        expiresAtS: nowS() + (wish.lifetimeS ?? DEFAULT_LIFETIME_S),
+        psk: cipher.seal(placeOf(id, 'psk'), psk),
+      };
+      keep.immediate(row);
+      const invite = recordOf({ ...row, closedAtS: null, usedBy: null, deviceId: null, answer: null }, nowS());
+      return { secret, invite };
+    },
+    find(id) {
+      const row = table.find(id);
+      return row && recordOf(row, nowS());
+    },
+    list() {
+      prune();
+      return table.list().map((row) => recordOf(row, nowS()));
+    },
+    close: (id) => table.close(id, nowS()),
+    findPsk(inviteId) {
+      const row = table.find(bytesToHex(inviteId));
+      if (row === undefined || row.psk === null || nowS() >= row.expiresAtS) return undefined;
+      const psk = cipher.open(placeOf(row.id, 'psk'), row.psk);
+      return psk && asPsk(psk);
+    },
+    usedBy(id) {
+      const key = table.find(id)?.usedBy ?? undefined;
+      return key && asPublicKey(key);
+    },
+  };
+}
+
+function requireSound({ agentIndex, lifetimeS = DEFAULT_LIFETIME_S }: InviteWish, identity: Issuers): void {
+  const isTime = Number.isInteger(lifetimeS) && lifetimeS >= MIN_INVITE_LIFETIME_S;
+  if (!isTime || lifetimeS > MAX_INVITE_LIFETIME_S) {
+    throw new RangeError(`an invite lasts ${MIN_INVITE_LIFETIME_S} to ${MAX_INVITE_LIFETIME_S} seconds`);
+  }
+  // Throws for what is no agent's number.
+  signerOf(identity, agentIndex);
+}
+
+function flag(isSet: boolean | undefined): 0 | 1 {
+  return isSet === true ? 1 : 0;
+}
+
+function recordOf(row: InviteRow, atS: number): InviteRecord {
+  return {
+    id: row.id,
+    agentIndex: row.agentIndex ?? undefined,
+    needsApproval: row.needsApproval === 1,
+    withBearerKey: row.withBearerKey === 1,
+    createdAtS: row.createdAtS,
+    expiresAtS: row.expiresAtS,
+    state: stateOf(row, atS),
+    deviceId: row.deviceId ?? undefined,
+  };
+}
+
+function stateOf({ closedAtS, usedBy, expiresAtS }: InviteRow, atS: number): InviteRecord['state'] {
+  if (closedAtS !== null) return 'closed';
+  if (usedBy !== null) return 'used';
+  return atS >= expiresAtS ? 'expired' : 'open';
 }

@@ -1,0 +1,32 @@
+/** The audit log, the access keys and the pairings of one database, wired to each other. */
+import { randomBytes } from 'node:crypto';
+import { createAuditLog, type AuditLog } from '../core/audit/audit-log.ts';
+import { migrate, type Database } from '../core/storage/database.ts';
+import type { Pairings } from '../gateway/access-key-source.ts';
+import { createAuditSeal } from '../identity/audit-seal.ts';
+import { createAccessKeyRegistry, type AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
+import { createDeviceRegistry } from '../identity/node/device-registry.ts';
+import { createInviteRegistry } from '../identity/node/invite-registry.ts';
+import type { Identity } from '../identity/node/open-identity.ts';
+
+export interface Registries {
+  readonly audit: AuditLog;
+  readonly keys: AccessKeyRegistry;
+  readonly pairings: Pairings;
+}
+
+interface RegistriesOptions {
+  readonly identity: Identity;
+  readonly database: Database;
+  /** What went on under a grant that was replaced did not end as it should. */
+  readonly onError: (error: unknown) => void;
+}
+
+export function openRegistries({ identity, database, onError }: RegistriesOptions): Registries {
+  const audit = createAuditLog({ database, seal: createAuditSeal(identity.auditKey()), now: Date.now });
+  const common = { database, migrate, identity, now: Date.now, randomBytes };
+  const keys = createAccessKeyRegistry({ ...common, record: (event) => audit.append(event) });
+  const devices = createDeviceRegistry({ ...common, keys, record: (event) => audit.append(event), onError });
+  const invites = createInviteRegistry(common);
+  return { audit, keys, pairings: { devices, invites, gatewayKey: () => identity.gatewayKey() } };
+}
