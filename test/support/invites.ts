@@ -6,10 +6,10 @@ import type { InviteWish } from '../../identity/node/invite-registry.ts';
 import type { ServiceHere } from './service-here.ts';
 
 export async function newInvite({ running, url }: ServiceHere, wish: InviteWish = {}): Promise<InviteCode> {
-  const { invites, gatewayKey } = await running.identity.openPairings();
-  const { secret, invite } = invites.create(wish);
+  const pairings = await running.identity.openPairings();
+  const { secret, invite } = pairings.invites.create(wish);
   return {
-    gatewayKey: asPublicKey(gatewayCrypto('node').x25519(gatewayKey()).publicKey),
+    gatewayKey: asPublicKey(gatewayCrypto('node').x25519(pairings.gatewayKey()).publicKey),
     secret,
     expiresAtMinute: Math.ceil(invite.expiresAtS / 60),
     needsApproval: invite.needsApproval,

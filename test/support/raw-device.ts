@@ -4,7 +4,6 @@
  */
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { bytesToHex } from '@noble/hashes/utils.js';
 import type { AnswerEvent } from '../../channel/answer-reader.ts';
 import { concatBytes } from '../../channel/bytes.ts';
 import type { DhKeyPair } from '../../channel/crypto.ts';
@@ -211,4 +210,3 @@ export function readAnswer(call: OutgoingCall, bytes: Uint8Array): Omit<RawAnswe
 }
 
 export const textOf = ({ body }: Pick<RawAnswer, 'body'>): string => Buffer.from(body).toString();
-export const hex = (bytes: Uint8Array): string => bytesToHex(bytes);
