@@ -28,6 +28,7 @@ import { createRunToken } from '../gateway/run-token.ts';
 import { createGateway } from '../gateway/server.ts';
 import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
 import { CommandError, type CommandContext } from './command.ts';
+import { gatewayFacts } from './gateway-facts.ts';
 import { identityOptions } from './identity-options.ts';
 import { createIdentityService, type IdentityService } from './identity-service.ts';
 import { openModelCatalog } from './model-catalog.ts';
@@ -72,12 +73,15 @@ export async function startService(settings: Settings, context: CommandContext):
   const live = createLiveRequests({ setTimer: setProcessTimer });
   const identity = identityService(context, database, (kids) => live.end(kids));
   const approval = openApprovals(identity, terminal);
+  let port = settings['server.port'];
   const listener: Listener = await createGateway({
     routes,
     services: {
       ...models,
       responses: createResponseStore({ database, now: Date.now }),
       keys: identity,
+      gatewayFacts: (key) => gatewayFacts(key, { port, isExposed: settings['server.expose'] }),
+      appOrigin: settings['pairing.appOrigin'] ?? undefined,
       requestLog,
       ...approval,
       metrics,
@@ -95,7 +99,7 @@ export async function startService(settings: Settings, context: CommandContext):
     }),
     logLevel: 'warn',
   });
-  const { port } = await listen(listener, settings);
+  ({ port } = await listen(listener, settings));
   await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
   void identity.begin();
   return { port, listener, ...models, requestLog, ...approval, database, identity, shutDown: shutDown.signal };

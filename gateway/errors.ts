@@ -17,6 +17,7 @@ export type RequestErrorCode =
   | 'not_found'
   | 'not_implemented'
   | 'rate_limited'
+  | 'too_many_invites'
   | 'unsupported_media_type';
 
 export type ErrorCode = ServiceErrorCode | Refusal | RequestErrorCode | 'internal';
@@ -51,6 +52,7 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   method_not_allowed: { status: 405, type: 'invalid_request_error' },
   approval_needs_code: { status: 409, type: 'invalid_request_error' },
   approval_settled: { status: 409, type: 'invalid_request_error' },
+  too_many_invites: { status: 409, type: 'invalid_request_error' },
   body_too_large: { status: 413, type: 'invalid_request_error' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error' },
   secure_channel_required: { status: 426, type: 'upgrade_required' },

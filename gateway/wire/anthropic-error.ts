@@ -15,6 +15,7 @@ type AnthropicErrorType =
 const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
   approval_needs_code: 'invalid_request_error',
   approval_settled: 'invalid_request_error',
+  too_many_invites: 'invalid_request_error',
   bad_request: 'invalid_request_error',
   invalid_request: 'invalid_request_error',
   prompt_too_long: 'invalid_request_error',
