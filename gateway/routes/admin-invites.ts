@@ -25,11 +25,12 @@ export const createInvite: Route = {
   body: createInviteSchema,
   async handle({ body }, { keys, gatewayFacts, appOrigin }) {
     const wish = inviteWishOf(parseBody(createInviteSchema, parseJsonBody(body)));
-    const { invites, gatewayKey } = await keys.openPairings();
-    const facts = gatewayFacts(gatewayKey());
-    const { secret, invite } = make(invites, wish);
+    const pairings = await keys.openPairings();
+    const gatewayKey = pairings.gatewayKey();
+    const facts = gatewayFacts(gatewayKey);
+    const { secret, invite } = make(pairings.invites, wish);
     const code: InviteCode = {
-      gatewayKey: gatewayPublicKey(gatewayKey()),
+      gatewayKey: gatewayPublicKey(gatewayKey),
       secret,
       // Rounded up: it is this gateway that knows to the second.
       expiresAtMinute: Math.ceil(invite.expiresAtS / 60),
@@ -59,7 +60,7 @@ function make(invites: InviteRegistry, wish: Parameters<InviteRegistry['create']
     if (!(error instanceof TooManyInvites)) throw error;
     throw new RequestError(
       'too_many_invites',
-      `${MAX_OPEN_INVITES} invites are open. Close one, or wait until one expires.`,
+      `${MAX_OPEN_INVITES} invites are open. Close one ("postern invite list" shows them), or wait until one expires.`,
     );
   }
 }
