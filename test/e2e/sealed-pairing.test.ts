@@ -193,10 +193,13 @@ describe('an invite that asks the owner', () => {
 
   test('makes nothing when the owner says no', async () => {
     const before = await countDevices();
-    const answer = redeem(await newInvite(service, { needsApproval: true }));
+    const code = await newInvite(service, { needsApproval: true });
+    const answer = redeem(code);
     await until(() => pending().length === 1);
     decide('denied');
     expect(errorOf(await answer)).toEqual([403, 'pairing_denied']);
+    // And is not asked again about the same invite.
+    expect(await startPairing(service.url, code, newStaticKey())).toMatchObject({ hint: 1 });
     expect(await countDevices()).toBe(before);
   });
 

@@ -57,6 +57,8 @@ describe('by the name of its field', () => {
 test.each([
   `Bearer ${SECRET}`,
   'svc-v1.eyJhbGciOiJ.c2ln-nat_ure',
+  'SVC:AEBQGIJQGAYDAMBQ',
+  'svc:aebqgijqgaydambq',
   'sk-proj-abcdef0123456789',
   'sk-ant-api03-abcdef',
   'sk_live_abcdef012345',
