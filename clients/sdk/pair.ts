@@ -17,22 +17,24 @@ import {
 import type { PairedDevice } from './device.ts';
 import type { PosternErrorCode } from './errors.ts';
 import { HintError, PathError, PosternError } from './errors.ts';
-import { httpTransport, httpUrls } from './http-transport.ts';
+import { httpUrls, pathsTo } from './http-transport.ts';
 import type { InviteDescription } from './invite.ts';
 import { describeInvite } from './invite.ts';
-import { Paths } from './paths.ts';
 import type { Platform } from './platform.ts';
 import { pause, platformOf } from './platform.ts';
 import { sealCall, takeBody, takeHead } from './sealed-call.ts';
 import type { SecretStorage } from './secret-storage.ts';
 import { loadPendingKey, pendingEntry, saveDevice } from './secret-storage.ts';
 import { Sessions } from './sessions.ts';
+import type { Transport } from './transport.ts';
 
 export interface PairOptions extends Partial<Platform> {
   /** What the gateway's owner sees. */
   readonly device: DeviceDescription;
   readonly storage: SecretStorage;
   readonly signal?: AbortSignal;
+  /** Other ways to the gateway, tried after its addresses. */
+  readonly transports?: readonly Transport[];
 }
 
 /** After that the same question is asked again, and joins the one that waits: no sign of life can come with it. */
@@ -59,10 +61,9 @@ export async function pair(invite: string | InviteCode, options: PairOptions): P
   try {
     if (described.isOver) throw new PosternError('invite_over');
     const secretKey = await loadPendingKey(storage, entry, crypto);
-    const paths = new Paths(described.urls.map((url) => httpTransport(url, platform.fetch)));
     const sessions = new Sessions({
       platform,
-      paths,
+      paths: pathsTo(described.urls, platform.fetch, options.transports),
       gateway: {
         operation: 'pair-invite',
         envelope: (noise) => ({ kind: 'inviteRequest', inviteId, noise }),

@@ -76,8 +76,6 @@ export interface SealedGateway {
   /** What arrived, in order: `session`, `pair-invite`, `GET /v1/models`, `CANCEL`, `ATTACH 3`. */
   readonly seen: readonly string[];
   readonly requests: readonly SealedRequest[];
-  /** How many there have been. */
-  readonly connections: number;
   /** The static keys that presented themselves for pairing, in hexadecimal. */
   readonly redeemers: readonly string[];
   newInvite(change?: Partial<InviteCode>): InviteCode;
@@ -108,7 +106,6 @@ export async function startSealedGateway(options: SealedGatewayOptions = {}): Pr
 }
 
 class TestGateway implements SealedGateway {
-  connections = 0;
   readonly seen: string[] = [];
   readonly requests: SealedRequest[] = [];
   readonly redeemers: string[] = [];
@@ -130,7 +127,6 @@ class TestGateway implements SealedGateway {
   }
 
   async listen(): Promise<void> {
-    this.#server.on('connection', () => this.connections++);
     await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
   }
 
