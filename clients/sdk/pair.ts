@@ -40,6 +40,7 @@ export interface PairOptions extends Partial<Platform> {
 /** After that the same question is asked again, and joins the one that waits: no sign of life can come with it. */
 const SILENT_FOR_MS = 60_000;
 const PAUSES_MS = [0, 1000, 2000, 4000, 8000];
+const ATTEMPTS = 6;
 /** An owner may take a quarter of an hour. */
 const APPROVAL_ATTEMPTS = 15;
 const MAX_GRANT_BYTES = 65_536;
@@ -95,7 +96,7 @@ async function confirm(
   const body = encodeDeviceDescription(device);
   const headers = [['content-type', 'application/json']] as const;
   const head = encodeRequestHead({ method: 'POST', path: CONFIRM_PATH, headers, bodyBytes: body.length });
-  const attempts = needsApproval ? APPROVAL_ATTEMPTS : PAUSES_MS.length;
+  const attempts = needsApproval ? APPROVAL_ATTEMPTS : ATTEMPTS;
   let hasMet = false;
   for (let attempt = 1; ; attempt++) {
     try {
@@ -107,7 +108,11 @@ async function confirm(
     } catch (error) {
       if (!hasMet || !isPassing(error)) throw error;
       if (attempt === attempts) throw new PosternError('offline', { cause: error });
-      await pause(sessions.options.platform.setTimer, PAUSES_MS[attempt] ?? 0, signal);
+      await pause(
+        sessions.options.platform.setTimer,
+        PAUSES_MS.at(Math.min(attempt, PAUSES_MS.length) - 1) ?? 0,
+        signal,
+      );
     }
   }
 }

@@ -85,6 +85,8 @@ export interface SealedGateway {
   meddle(operation: Operation, ...next: readonly (Meddling | undefined)[]): void;
   /** Forgets records and idempotency keys, as a new process does. */
   restart(): void;
+  /** Ends all answers with an ABORT. */
+  endCalls(code: string): void;
   revokeAll(): void;
   close(): Promise<void>;
 }
@@ -178,13 +180,16 @@ class TestGateway implements SealedGateway {
     this.#firstCalls = new Map();
   }
 
+  endCalls(code: string): void {
+    for (const stored of this.#calls.values()) {
+      const lastRecord = stored.received.kill({ code, message: code });
+      if (lastRecord !== undefined) keep(stored, lastRecord, true);
+    }
+  }
+
   revokeAll(): void {
     this.#psks.clear();
-    const lastRecords = [...this.#calls.values()].map((stored) => ({
-      stored,
-      record: stored.received.kill({ code: 'revoked', message: 'this device was revoked' }),
-    }));
-    for (const { stored, record } of lastRecords) if (record !== undefined) keep(stored, record, true);
+    this.endCalls('revoked');
     this.restart();
   }
 
