@@ -1,0 +1,73 @@
+/**
+ * Whether home can be reached, for the owner to know: says when that changes, and while it can't, asks again and again.
+ * As long as calls are answered it asks nothing.
+ */
+import { PosternError, type PosternErrorCode, type SetTimer } from '../sdk/index.ts';
+
+/** What is about the way home and the pairing, not about one call. */
+const AWAY: ReadonlySet<PosternErrorCode> = new Set(['offline', 'refused', 'revoked', 'wrong_gateway', 'incompatible']);
+
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 30_000;
+
+export interface HomeWatch {
+  /** Asks for the first time. */
+  begin(): void;
+  /** A call has ended like this. */
+  note(error?: unknown): void;
+  end(): void;
+}
+
+export interface HomeWatchOptions {
+  /** Resolves when home has answered. */
+  readonly probe: (signal: AbortSignal) => Promise<void>;
+  readonly say: (words: string) => void;
+  readonly setTimer: SetTimer;
+}
+
+export function watchHome({ probe, say, setTimer }: HomeWatchOptions): HomeWatch {
+  const ending = new AbortController();
+  /** Why home is away; `undefined` until something is known. */
+  let state: PosternErrorCode | 'reached' | undefined;
+  let isAsking = false;
+
+  function tell(error?: unknown): void {
+    if (ending.signal.aborted) return;
+    const next = error === undefined ? 'reached' : awayCode(error);
+    if (next === undefined || next === state) return;
+    state = next;
+    const reason = error instanceof Error ? error.message : '';
+    say(next === 'reached' ? 'Home is reached.' : `Home can not be reached. ${reason} Asking again until it can.`);
+  }
+  async function keepAsking(firstPauseMs: number): Promise<void> {
+    if (isAsking) return;
+    isAsking = true;
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs || FIRST_PAUSE_MS, LONGEST_PAUSE_MS)) {
+      await pauseUnless(ending.signal, pauseMs, setTimer);
+      // A call may have got through meanwhile.
+      if (ending.signal.aborted || state === 'reached') break;
+      await probe(ending.signal).then(() => tell(), tell);
+    }
+    isAsking = false;
+  }
+  return {
+    begin: () => void keepAsking(0),
+    note(error) {
+      tell(error);
+      if (awayCode(error) !== undefined) void keepAsking(FIRST_PAUSE_MS);
+    },
+    end: () => ending.abort(),
+  };
+}
+
+function awayCode(error: unknown): PosternErrorCode | undefined {
+  return error instanceof PosternError && AWAY.has(error.code) ? error.code : undefined;
+}
+
+function pauseUnless(signal: AbortSignal, delayMs: number, setTimer: SetTimer): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = setTimer(delayMs, resolve);
+    signal.addEventListener('abort', () => (cancel(), resolve()), { once: true });
+    if (signal.aborted) resolve();
+  });
+}
