@@ -16,18 +16,46 @@ export class AnswerReader {
   readonly #header = new BytePrefix(CALL_HEADER_BYTES);
   /** A hint ends the answer. */
   #hasHint = false;
+  /** The header came, or is not to come any more. */
+  #isInRecords = false;
 
   constructor(expectedHeader: Uint8Array, records: RecordOpener) {
     this.#expectedHeader = expectedHeader;
     this.#records = records;
   }
 
+  /** Something has come of it. */
+  get hasStarted(): boolean {
+    return this.#header.arrived.length > 0;
+  }
+
+  /** The index of the record that is to come next. */
+  get nextIndex(): number {
+    return this.#records.nextIndex;
+  }
+
+  /** Nothing more can be read: all of it was, or it broke the rules, or it was erased. */
+  get isOver(): boolean {
+    return this.#hasHint || this.#records.isOver;
+  }
+
+  /** From now on come the bare records from `nextIndex` on, as an attached call brings them. */
+  attach(): void {
+    this.#isInRecords = true;
+    this.#records.forgetPartialRecord();
+  }
+
   /** See `RecordOpener.push`. @throws ChannelError */
   *push(bytes: Uint8Array): Generator<AnswerEvent> {
     if (this.#hasHint) throw new ChannelError('malformed');
+    if (this.#isInRecords) {
+      yield* this.#records.push(bytes);
+      return;
+    }
     const rest = this.#header.take(bytes);
     if (this.#startsAsExpected()) {
-      if (this.#header.complete !== undefined) yield* this.#records.push(rest);
+      this.#isInRecords = this.#header.complete !== undefined;
+      if (this.#isInRecords) yield* this.#records.push(rest);
       return;
     }
     this.#records.erase();

@@ -43,6 +43,16 @@ export class RecordOpener {
     this.#key = key;
   }
 
+  /** How many records have opened, so also the index of the next one. */
+  get nextIndex(): number {
+    return this.#index;
+  }
+
+  /** Nothing can be opened any more: the last record was, one was refused, or the key was erased. */
+  get isOver(): boolean {
+    return this.#state !== 'open';
+  }
+
   /** How much memory waits for the rest of a record. */
   get heldBytes(): number {
     return this.#box?.length ?? 0;
@@ -80,6 +90,13 @@ export class RecordOpener {
     const code = this.#state === 'open' ? 'truncated' : 'record_refused';
     this.#die();
     throw new ChannelError(code);
+  }
+
+  /** The way that brought the records broke; on another one they come again from `nextIndex` on. */
+  forgetPartialRecord(): void {
+    this.#headerFilled = 0;
+    this.#box = undefined;
+    this.#boxFilled = 0;
   }
 
   erase(): void {
@@ -136,9 +153,7 @@ export class RecordOpener {
     const data = this.#openBox(box, flags);
     if (data === undefined) throw new ChannelError('record_refused');
     this.#index++;
-    this.#headerFilled = 0;
-    this.#box = undefined;
-    this.#boxFilled = 0;
+    this.forgetPartialRecord();
     if ((flags & FLAG.fin) !== 0) {
       this.#state = 'finished';
       this.erase();

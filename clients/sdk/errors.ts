@@ -1,0 +1,70 @@
+/**
+ * What can go wrong between a device and its gateway, as one closed union of codes. What a hint said is unauthenticated,
+ * so the messages for it say that anybody on the way may have said it. `TypeError` means that this library was misused.
+ */
+
+const MESSAGES = {
+  // The invite.
+  invite_unreadable: 'This is not an invite, or not all of it. Copy the whole text from "SVC:" on, or scan it again.',
+  invite_over: 'This invite has expired or was closed. Make a new one on the gateway: postern pair.',
+  invite_used:
+    'Another device has used this invite. If it was not yours, revoke it on the gateway; then make a new invite: postern pair.',
+  pairing_denied: 'The owner of the gateway said no to this device. Ask them, and pair with a new invite.',
+  approval_expired:
+    'Nobody answered the question on the gateway in time. Make a new invite and approve it: postern approvals.',
+  too_many_approvals:
+    'Too many devices wait for approval on the gateway. Answer them (postern approvals), then pair again.',
+  // The way to the gateway.
+  offline: 'None of the addresses of the gateway answers. Check that it runs and that this device is in its network.',
+  refused:
+    'The gateway does not know this device or this invite, or somebody in between says so. Try again; if it stays, pair again.',
+  wrong_gateway: 'What answers at the address is not the gateway that this device was paired with. Check the network.',
+  incompatible: 'This device and the gateway do not understand each other. Update both to the same version of Postern.',
+  busy: 'The gateway has too much to do, or somebody in between says so. Try again in a moment.',
+  // A call.
+  body_too_large: 'The body is larger than the gateway takes. Send less at once.',
+  revoked: 'This device was revoked on the gateway. To use it again, pair it with a new invite.',
+  gateway_stopped: 'The gateway was stopped during the answer. Try again when it runs.',
+  session_expired: 'The answer took longer than a session may live. Ask again.',
+  gateway_failed: 'The gateway failed during the answer. Try again; its log has the reason.',
+  cancelled: 'The call was cancelled.',
+  truncated: 'The answer was cut off, and could not be picked up again. Check the network and ask again.',
+  records_gone: 'The answer was cut off, and the gateway no longer has the rest. Ask again.',
+  damaged: 'The answer was changed on its way. Check the network, and ask again.',
+  answer_lost:
+    'The gateway has done this already, but its answer is lost. Look at the result on the gateway before you repeat it.',
+  restarted:
+    'The gateway was restarted, so nobody can tell whether this was done. Look at the result before you repeat it.',
+  unanswered:
+    'The way to the gateway broke before an answer came, so nobody can tell whether this was done. Look at the result before you repeat it.',
+  closed: 'This client is closed. Connect again.',
+} as const;
+
+export type PosternErrorCode = keyof typeof MESSAGES;
+
+/** The message says what to do, and nothing that is secret. */
+export class PosternError extends Error {
+  override readonly name = 'PosternError';
+  readonly code: PosternErrorCode;
+
+  constructor(code: PosternErrorCode, options?: { readonly cause?: unknown }) {
+    super(MESSAGES[code], options);
+    this.code = code;
+  }
+}
+
+/** One way to the gateway broke, or leads somewhere else. Never leaves this library: another way is tried first. */
+export class PathError extends Error {
+  override readonly name = 'PathError';
+}
+
+/** What came instead of an answer, in the clear. Never leaves this library either. */
+export class HintError extends Error {
+  override readonly name = 'HintError';
+  readonly hint: number;
+
+  constructor(hint: number) {
+    super(`hint ${hint}`);
+    this.hint = hint;
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * The channel over plain HTTP. The status is not looked at: whatever answers, it is the bytes that have to prove it.
+ */
+import type { Fetch } from './platform.ts';
+import type { Operation, Transport } from './transport.ts';
+
+const PATHS: Readonly<Record<Operation, string>> = {
+  session: '/secure/session',
+  call: '/secure/call',
+  'pair-invite': '/pair-invite',
+};
+
+/** @param url from `httpUrls` */
+export function httpTransport(url: string, fetch: Fetch): Transport {
+  return {
+    async exchange(operation, body, signal) {
+      const { body: answer } = await fetch(url + PATHS[operation], {
+        method: 'POST',
+        headers: { 'content-type': 'application/octet-stream' },
+        body,
+        signal,
+        // Nobody on the way learns more than the bytes say, and nobody may send them elsewhere.
+        cache: 'no-store',
+        credentials: 'omit',
+        redirect: 'error',
+        referrerPolicy: 'no-referrer',
+      });
+      return answer ?? new Blob([]).stream();
+    },
+  };
+}
+
+/** Those that are http or https addresses, each once and without a final slash. A code may hold any text. */
+export function httpUrls(urls: readonly string[]): readonly string[] {
+  const known = urls.filter((url) => /^https?:$/u.test(protocolOf(url))).map((url) => url.replace(/\/+$/u, ''));
+  return [...new Set(known)];
+}
+
+function protocolOf(url: string): string {
+  try {
+    return new URL(url).protocol;
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,56 @@
+/** What the arguments of `fetch` come to inside the channel. */
+import type { HeaderList } from '../../channel/head.ts';
+
+export interface InnerRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query?: string;
+  readonly headers: HeaderList;
+  readonly body: Uint8Array;
+  /** Has no effect, so it may be sent twice (RFC 9110 §9.2.1). */
+  readonly isSafe: boolean;
+}
+
+/** The gateway drops all others unread, so that keys of other services are not sent at all. */
+const SENT_HEADERS = new Set([
+  'accept',
+  'content-type',
+  'range',
+  'last-event-id',
+  'idempotency-key',
+  'x-service-agent-id',
+  'anthropic-version',
+  'anthropic-beta',
+  'mcp-session-id',
+  'mcp-protocol-version',
+]);
+
+/** Where a path without an origin belongs. The origin is never looked at. */
+const ANY_ORIGIN = 'http://gateway.invalid';
+
+/** Collects the body. @throws TypeError for what `fetch` takes for none either */
+export async function readRequest(input: string | URL | Request, init: RequestInit = {}): Promise<InnerRequest> {
+  const { body: givenBody, ...rest } = init;
+  // The body is the part of a request that platforms differ in; a response takes all kinds of them everywhere.
+  const carrier = givenBody === null || givenBody === undefined ? undefined : new Response(givenBody);
+  const request = new Request(input instanceof Request ? input : new URL(input, ANY_ORIGIN), rest);
+  const { pathname, search } = new URL(request.url);
+  const isSafe = request.method === 'GET' || request.method === 'HEAD';
+  if (isSafe && carrier !== undefined) throw new TypeError('a request with the method GET or HEAD has no body');
+  const contentType = carrier?.headers.get('content-type') ?? null;
+  return {
+    method: request.method,
+    path: pathname,
+    ...(search === '' ? {} : { query: search.slice(1) }),
+    headers: sentHeaders(request.headers, contentType),
+    body: new Uint8Array(await (carrier ?? request).arrayBuffer()),
+    isSafe,
+  };
+}
+
+/** @param contentType of the body, where the headers have none: of a form it names the boundary */
+function sentHeaders(headers: Headers, contentType: string | null): HeaderList {
+  const sent = [...headers].filter(([name]) => SENT_HEADERS.has(name));
+  if (contentType === null || headers.has('content-type')) return sent;
+  return [...sent, ['content-type', contentType]];
+}
