@@ -6,13 +6,7 @@ import { PosternError, type PosternErrorCode } from '../sdk/index.ts';
 
 /** What this server refuses by itself. */
 type LocalCode =
-  | 'bad_request'
-  | 'cross_site'
-  | 'forbidden'
-  | 'foreign_host'
-  | 'internal'
-  | 'method_not_allowed'
-  | 'overloaded';
+  'bad_request' | 'cross_site' | 'forbidden' | 'foreign_host' | 'internal' | 'method_not_allowed' | 'overloaded';
 
 type FailureCode = LocalCode | PosternErrorCode;
 

@@ -39,15 +39,17 @@ export function watchHome({ probe, say, setTimer }: HomeWatchOptions): HomeWatch
     const reason = error instanceof Error ? error.message : '';
     say(next === 'reached' ? 'Home is reached.' : `Home can not be reached. ${reason} Asking again until it can.`);
   }
+  const isSettled = (): boolean => ending.signal.aborted || state === 'reached';
   async function keepAsking(firstPauseMs: number): Promise<void> {
     if (isAsking) return;
     isAsking = true;
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs || FIRST_PAUSE_MS, LONGEST_PAUSE_MS)) {
+    let pauseMs = firstPauseMs;
+    do {
       await pauseUnless(ending.signal, pauseMs, setTimer);
       // A call may have got through meanwhile.
-      if (ending.signal.aborted || state === 'reached') break;
-      await probe(ending.signal).then(() => tell(), tell);
-    }
+      if (!isSettled()) await probe(ending.signal).then(() => tell(), tell);
+      pauseMs = Math.min(2 * pauseMs || FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
+    } while (!isSettled());
     isAsking = false;
   }
   return {
@@ -66,8 +68,13 @@ function awayCode(error: unknown): PosternErrorCode | undefined {
 
 function pauseUnless(signal: AbortSignal, delayMs: number, setTimer: SetTimer): Promise<void> {
   return new Promise((resolve) => {
-    const cancel = setTimer(delayMs, resolve);
-    signal.addEventListener('abort', () => (cancel(), resolve()), { once: true });
-    if (signal.aborted) resolve();
+    const end = (): void => {
+      cancel();
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const cancel = setTimer(delayMs, end);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
   });
 }
