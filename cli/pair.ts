@@ -97,7 +97,7 @@ function showInvite(invite: InviteDescription, { terminal }: CommandContext): vo
       `Gateway    ${invite.gatewayId}`,
       ...invite.urls.map((url, at) => `${at === 0 ? 'Addresses' : '         '}  ${url}`),
       `Good until ${localTime(invite.expiresAtMs)}, ${invite.isForOneAgent ? 'for one agent' : 'for every agent'}`,
-      '"postern identity show" at home shows the same gateway.',
+      'At home "postern invite" has shown the same line of digits.',
     ].join('\n'),
   );
 }

@@ -7,6 +7,9 @@ import { PosternError, type PosternErrorCode, type SetTimer } from '../sdk/index
 /** What is about the way home and the pairing, not about one call. */
 const AWAY: ReadonlySet<PosternErrorCode> = new Set(['offline', 'refused', 'revoked', 'wrong_gateway', 'incompatible']);
 
+/** After these home may well be away; whoever asks it knows. */
+const DOUBTFUL: ReadonlySet<PosternErrorCode> = new Set(['unanswered', 'truncated', 'gateway_stopped', 'restarted']);
+
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 
@@ -27,19 +30,21 @@ export interface HomeWatchOptions {
 
 export function watchHome({ probe, say, setTimer }: HomeWatchOptions): HomeWatch {
   const ending = new AbortController();
-  /** Why home is away; `undefined` until something is known. */
+  /** What was said last: why home is away, or that it is reached. */
   let state: PosternErrorCode | 'reached' | undefined;
+  let isInDoubt = false;
   let isAsking = false;
 
   function tell(error?: unknown): void {
     if (ending.signal.aborted) return;
-    const next = error === undefined ? 'reached' : awayCode(error);
+    const next = error === undefined ? 'reached' : codeIn(AWAY, error);
+    if (next !== undefined) isInDoubt = false;
     if (next === undefined || next === state) return;
     state = next;
     const reason = error instanceof Error ? error.message : '';
     say(next === 'reached' ? 'Home is reached.' : `Home can not be reached. ${reason} Asking again until it can.`);
   }
-  const isSettled = (): boolean => ending.signal.aborted || state === 'reached';
+  const isSettled = (): boolean => ending.signal.aborted || (state === 'reached' && !isInDoubt);
   async function keepAsking(firstPauseMs: number): Promise<void> {
     if (isAsking) return;
     isAsking = true;
@@ -56,14 +61,15 @@ export function watchHome({ probe, say, setTimer }: HomeWatchOptions): HomeWatch
     begin: () => void keepAsking(0),
     note(error) {
       tell(error);
-      if (awayCode(error) !== undefined) void keepAsking(FIRST_PAUSE_MS);
+      isInDoubt ||= codeIn(DOUBTFUL, error) !== undefined;
+      if (!isSettled()) void keepAsking(isInDoubt ? 0 : FIRST_PAUSE_MS);
     },
     end: () => ending.abort(),
   };
 }
 
-function awayCode(error: unknown): PosternErrorCode | undefined {
-  return error instanceof PosternError && AWAY.has(error.code) ? error.code : undefined;
+function codeIn(codes: ReadonlySet<PosternErrorCode>, error: unknown): PosternErrorCode | undefined {
+  return error instanceof PosternError && codes.has(error.code) ? error.code : undefined;
 }
 
 function pauseUnless(signal: AbortSignal, delayMs: number, setTimer: SetTimer): Promise<void> {

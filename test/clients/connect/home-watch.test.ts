@@ -76,7 +76,7 @@ describe('home', () => {
     watch.begin();
     await pass();
     await until(() => said.length === 1);
-    watch.note(new PosternError('truncated'));
+    watch.note(new PosternError('session_expired'));
     watch.note(new TypeError('x'));
     expect(isWaiting()).toBe(false);
     watch.note(new PosternError('offline'));
@@ -85,6 +85,21 @@ describe('home', () => {
     await pass();
     await until(() => said.length === 3);
     expect(probes()).toBe(2);
+  });
+
+  test('is asked at once when a call leaves it in doubt, and nothing is said if it is there', async () => {
+    const { watch, said, pauses, pass, probes, isWaiting, setAway } = watched();
+    watch.begin();
+    await pass();
+    await until(() => said.length === 1);
+    watch.note(new PosternError('unanswered'));
+    await pass();
+    await until(() => probes() === 2 && !isWaiting());
+    expect({ said, pauses }).toEqual({ said: ['Home is reached.'], pauses: [0, 0] });
+    setAway('offline');
+    watch.note(new PosternError('unanswered'));
+    await pass();
+    await until(() => said.length === 2);
   });
 
   test('is not asked after the end', async () => {
