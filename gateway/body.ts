@@ -55,6 +55,11 @@ export function checkDeclaredLength(request: IncomingMessage, maxBytes: number):
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw bodyTooLarge(maxBytes);
 }
 
+/** Whether all of it has come. One that was made in process knows no `complete`. */
+export function isHeard(request: IncomingMessage): boolean {
+  return request.complete || request.readableEnded;
+}
+
 /** What of a refused body is read and dropped after the answer went out. */
 const MAX_DRAIN_BYTES = 64 * 1024 * 1024;
 
@@ -64,7 +69,7 @@ const MAX_DRAIN_BYTES = 64 * 1024 * 1024;
  */
 export async function* answerEarly(text: string, request: IncomingMessage): AsyncGenerator<string> {
   yield text;
-  if (request.complete || request.destroyed) return;
+  if (isHeard(request) || request.destroyed) return;
   let dropped = 0;
   request.on('data', (chunk: Buffer) => {
     dropped += chunk.length;

@@ -60,9 +60,9 @@ interface IdentifyOptions {
 
 export interface Identifier {
   /** Of a request that arrived on a socket. */
-  identify(arrival: Arrival): Promise<Identified>;
+  readonly identify: (arrival: Arrival) => Promise<Identified>;
   /** Of one from inside a sealed call, whose caller is known; the limits are those of every key. */
-  admitDevice(caller: Caller, response: ServerResponse): Identified;
+  readonly admitDevice: (caller: Caller, response: ServerResponse) => Identified;
 }
 
 export function createIdentifier(options: IdentifyOptions): Identifier {

@@ -26,7 +26,7 @@ import { createIdentifier, type AccessSettings, type Identified, type Identifier
 import type { LiveRequests } from './live-requests.ts';
 import { decide, type Verdict } from './policy.ts';
 import { sendReply } from './reply.ts';
-import { createInnerRunner, innerCaller, type RunInner } from './sealed/inner-request.ts';
+import { createInnerRunner, enterInner, type RunInner } from './sealed/inner-request.ts';
 import { createListener, type Listener } from './listener.ts';
 import type { Recorder } from './request-log/recorder.ts';
 import type { Method, Route, Services } from './route.ts';
@@ -215,7 +215,7 @@ async function judgeRequest({ request, reply, route, guard, identifier }: Judgin
 
 /** A request from inside a sealed call is its device's; one that has lost its caller is nobody's. */
 function judgeInner(reply: FastifyReply, route: Route | undefined, identifier: Identifier): Judged {
-  const caller = innerCaller();
+  const caller = enterInner(reply.raw);
   if (caller === undefined) throw new RequestError('forbidden', 'A request from inside needs its caller.');
   const found = identifier.admitDevice(caller, reply.raw);
   const provenance: Provenance = { isLoopback: false, site: 'none', hasForeignHost: false };

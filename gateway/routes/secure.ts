@@ -24,7 +24,7 @@ const STATUS_OF_HINT: Readonly<Record<number, number>> = {
   [HINT.shuttingDown]: 503,
 };
 
-function door(op: SealedOp, row: Pick<Route, 'path' | 'maxBodyBytes' | 'summary'>): Route {
+function doorRow(op: SealedOp, row: Pick<Route, 'path' | 'maxBodyBytes' | 'summary'>): Route {
   return {
     ...row,
     method: 'POST',
@@ -36,19 +36,19 @@ function door(op: SealedOp, row: Pick<Route, 'path' | 'maxBodyBytes' | 'summary'
   };
 }
 
-export const pairInvite = door('invite', {
+export const pairInvite = doorRow('invite', {
   path: '/pair-invite',
   maxBodyBytes: PAIRING_BODY_BYTES,
   summary: 'Pairs a device that holds an invite: a handshake, then one sealed call.',
 });
 
-export const secureSession = door('session', {
+export const secureSession = doorRow('session', {
   path: '/secure/session',
   maxBodyBytes: SESSION_BODY_BYTES,
   summary: 'The handshake of a paired device.',
 });
 
-export const secureCall = door('call', {
+export const secureCall = doorRow('call', {
   path: '/secure/call',
   maxBodyBytes: PUBLIC_BODY_BYTES,
   summary: 'A sealed call of a paired device to any other route.',

@@ -9,7 +9,7 @@ import { CONFIRM_PATH } from '../../identity/pairing.ts';
 import type { Pairings } from '../access-key-source.ts';
 import { outwardError, RequestError } from '../errors.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
-import { createActions, requestHash, type Begun } from './idempotency.ts';
+import { createActions, hashRequest, type Begun } from './idempotency.ts';
 import { allowedHeaders, type InnerAnswer, type RunInner } from './inner-request.ts';
 import { createPairingDesk, type DeskOptions, type PairingDesk } from './pairing-desk.ts';
 import { callId, type SealedCall } from './sealed-call.ts';
@@ -151,8 +151,8 @@ class Dispatch {
     if (key === undefined) {
       throw new RequestError('bad_request', 'What changes something needs an idempotency key ("k") in its head.');
     }
-    const hash = requestHash(head, headers, body);
-    refuseRepeat(this.actions.begin({ deviceId: device.id, key, requestHash: hash, call: call.reference }));
+    const requestHash = hashRequest(head, headers, body);
+    refuseRepeat(this.actions.begin({ deviceId: device.id, key, requestHash, call: call.reference }));
   }
 
   #callOf({ deviceKey }: SealedCall, reference: CallReference): SealedCall | undefined {

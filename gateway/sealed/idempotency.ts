@@ -84,7 +84,7 @@ function judge({ request_hash, session_id, call_number }: Row, requestHash: Uint
 }
 
 /** All of a request that its handler sees. */
-export function requestHash(
+export function hashRequest(
   { method, path, query = '' }: Pick<RequestHead, 'method' | 'path' | 'query'>,
   headers: HeaderList,
   body: Uint8Array,

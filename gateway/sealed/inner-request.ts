@@ -3,6 +3,7 @@
  * caller goes beside them, never in a header, since an injected request looks as if it came from this machine.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import type { HeaderList, RequestHead } from '../../channel/head.ts';
 import type { Caller } from '../caller.ts';
@@ -48,11 +49,26 @@ const UNSEALED_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding
 const PATH = /^\/(?!\/)[\x21\x24-\x3e\x40-\x5b\x5d-\x7e]*$/u;
 const QUERY = /^[\x21\x22\x24-\x7e]*$/u;
 
-const callers = new AsyncLocalStorage<Caller>();
+interface InnerContext {
+  readonly caller: Caller;
+  readonly signal: AbortSignal;
+}
 
-/** Whose request the app sees at the moment, if it came from inside. */
-export function innerCaller(): Caller | undefined {
-  return callers.getStore();
+const contexts = new AsyncLocalStorage<InnerContext>();
+
+/**
+ * Whose request the app sees at the moment, if it came from inside. Its response is closed when nobody wants it any more:
+ * the framework's own signal is heard only until the request's body was read.
+ */
+export function enterInner(response: ServerResponse): Caller | undefined {
+  const context = contexts.getStore();
+  if (context === undefined) return undefined;
+  const { caller, signal } = context;
+  const close = (): void => void response.destroy();
+  if (signal.aborted) close();
+  signal.addEventListener('abort', close, { once: true });
+  response.once('close', () => signal.removeEventListener('abort', close));
+  return caller;
 }
 
 export function createInnerRunner(app: Pick<FastifyInstance, 'inject'>): RunInner {
@@ -66,10 +82,9 @@ export function createInnerRunner(app: Pick<FastifyInstance, 'inject'>): RunInne
       headers: { 'user-agent': 'sealed', ...Object.fromEntries(allowedHeaders(headers)) },
       ...(body.length === 0 ? {} : { payload: Buffer.from(body.buffer, body.byteOffset, body.length) }),
       payloadAsStream: true as const,
-      signal,
     };
     // The `await` belongs inside: the request begins when it is awaited, and the caller is there only in here.
-    const answer = await callers.run(caller, async () => await app.inject(options));
+    const answer = await contexts.run({ caller, signal }, async () => await app.inject(options));
     const bodyBytes = answer.headers['content-length'];
     return {
       status: answer.statusCode,

@@ -93,10 +93,10 @@ class Ticks {
 
   /** The last record goes out with the tick, like all others: the gap before it tells nothing either. */
   end(): Promise<void> {
-    const { promise, resolve } = deferred<void>();
-    this.#ended = resolve;
+    const ended = deferred<void>();
+    this.#ended = () => ended.resolve();
     this.#beginTick();
-    return promise;
+    return ended.promise;
   }
 
   stop(): void {
