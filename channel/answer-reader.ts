@@ -26,12 +26,17 @@ export class AnswerReader {
 
   /** Something has come of it. */
   get hasStarted(): boolean {
-    return this.#header.arrived.length > 0;
+    return this.#isInRecords || this.#header.arrived.length > 0;
   }
 
   /** The index of the record that is to come next. */
   get nextIndex(): number {
     return this.#records.nextIndex;
+  }
+
+  /** All of it was read. */
+  get isFinished(): boolean {
+    return this.#records.isFinished;
   }
 
   /** Nothing more can be read: all of it was, or it broke the rules, or it was erased. */

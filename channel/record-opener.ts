@@ -48,6 +48,11 @@ export class RecordOpener {
     return this.#index;
   }
 
+  /** The last record was opened, and nothing came after it. */
+  get isFinished(): boolean {
+    return this.#state === 'finished';
+  }
+
   /** Nothing can be opened any more: the last record was, one was refused, or the key was erased. */
   get isOver(): boolean {
     return this.#state !== 'open';

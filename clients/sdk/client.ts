@@ -69,7 +69,11 @@ async function sealedFetch(
   const { signal } = stop;
   const calls: SealedCall[] = [];
   const onEnd = follow(stop, [init?.signal ?? (input instanceof Request ? input.signal : undefined), closing]);
-  signal.addEventListener('abort', () => cancelAll(sessions, calls), { once: true });
+  const onAbort = (): void => {
+    onEnd();
+    cancelAll(sessions, calls);
+  };
+  signal.addEventListener('abort', onAbort, { once: true });
   try {
     signal.throwIfAborted();
     const request = await readRequest(input, init);

@@ -131,6 +131,8 @@ function findCall(calls: readonly SealedCall[], { sid, n }: { sid: unknown; n: u
 }
 
 async function beginWith(sessions: Sessions, call: SealedCall, signal: AbortSignal): Promise<BegunAnswer> {
+  // The gateway has it, whatever came of its answer.
+  call.answer.attach();
   const events = resumed(sessions, call, attached(sessions, call, signal), signal);
   try {
     return { head: await takeHead(events), events };

@@ -30,10 +30,15 @@ const ANY_ORIGIN = 'http://gateway.invalid';
 
 /** Collects the body. @throws TypeError for what `fetch` takes for none either */
 export async function readRequest(input: string | URL | Request, init: RequestInit = {}): Promise<InnerRequest> {
-  const { body: givenBody, ...rest } = init;
+  const { body: givenBody } = init;
   // The body is the part of a request that platforms differ in; a response takes all kinds of them everywhere.
   const carrier = givenBody === null || givenBody === undefined ? undefined : new Response(givenBody);
-  const request = new Request(input instanceof Request ? input : new URL(input, ANY_ORIGIN), rest);
+  const request = new Request(input instanceof Request ? input : new URL(input, ANY_ORIGIN), {
+    ...init,
+    body: null,
+    // It is followed elsewhere, and a request would never let go of it.
+    signal: null,
+  });
   const { pathname, search } = new URL(request.url);
   const isSafe = request.method === 'GET' || request.method === 'HEAD';
   if (isSafe && carrier !== undefined) throw new TypeError('a request with the method GET or HEAD has no body');

@@ -2,6 +2,7 @@
 import type { BegunAnswer } from './dispatch.ts';
 import { PosternError } from './errors.ts';
 import type { AnswerEvents } from './sealed-call.ts';
+import { takeData } from './sealed-call.ts';
 
 /** Fetch standard §2.2.3, "null body status", as far as an answer can have one. */
 const BODYLESS = new Set([204, 205, 304]);
@@ -20,17 +21,15 @@ export async function responseOf({ head, events }: BegunAnswer, options: Respons
   const { status } = head;
   const headers = head.headers.map(([name, value]): [string, string] => [name, value]);
   const hasBody = options.method !== 'HEAD' && !BODYLESS.has(status);
-  if (!hasBody) await drain(events);
-  if (!hasBody) options.onEnd();
+  if (!hasBody) {
+    while ((await takeData(events)) !== undefined);
+    options.onEnd();
+  }
   try {
     return new Response(hasBody ? bodyOf(events, options) : null, { status, headers });
   } catch (error) {
     throw new PosternError('incompatible', { cause: error });
   }
-}
-
-async function drain(events: AnswerEvents): Promise<void> {
-  for (;;) if ((await events.next()).done === true) return;
 }
 
 function bodyOf(events: AnswerEvents, { signal, stop, onEnd }: ResponseOptions): ReadableStream<Uint8Array> {
@@ -41,7 +40,7 @@ function bodyOf(events: AnswerEvents, { signal, stop, onEnd }: ResponseOptions):
         signal.addEventListener('abort', () => controller.error(signal.reason), { once: true });
       },
       async pull(controller) {
-        const data = await nextData(events).catch((error: unknown) => {
+        const data = await takeData(events).catch((error: unknown) => {
           onEnd();
           throw error;
         });
@@ -56,12 +55,4 @@ function bodyOf(events: AnswerEvents, { signal, stop, onEnd }: ResponseOptions):
     },
     { highWaterMark: 0 },
   );
-}
-
-async function nextData(events: AnswerEvents): Promise<Uint8Array | undefined> {
-  for (;;) {
-    const { done, value } = await events.next();
-    if (done === true) return undefined;
-    if (value.type === 'data') return value.data;
-  }
 }

@@ -57,13 +57,10 @@ export async function* attached(sessions: Sessions, call: SealedCall, signal: Ab
     call.answer.attach();
     for await (const event of attach.events) {
       if (event.type === 'data') yield* openRecords(call.answer, event.data);
-      if (call.answer.isOver) return;
     }
   } catch (error) {
     if (error instanceof HintError) sessions.heed(error, attach.session);
     throw error;
-  } finally {
-    await attach.events.return();
   }
-  throw new PathError('the records have no end');
+  if (!call.answer.isOver) throw new PathError('the records have no end');
 }

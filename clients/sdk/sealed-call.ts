@@ -3,8 +3,9 @@ import type { AnswerReader } from '../../channel/answer-reader.ts';
 import { EMPTY } from '../../channel/bytes.ts';
 import { ChannelError } from '../../channel/errors.ts';
 import type { AnswerHead, CallReference } from '../../channel/head.ts';
-import { decodeAbortReason, decodeAnswerHead, encodeCancelHead } from '../../channel/head.ts';
+import { decodeAnswerHead, encodeCancelHead } from '../../channel/head.ts';
 import type { InitiatorSession, OutgoingCall } from '../../channel/initiator.ts';
+import { findJsonObject } from '../../channel/json.ts';
 import type { RecordEvent } from '../../channel/record-opener.ts';
 import type { PosternErrorCode } from './errors.ts';
 import { HintError, PathError, PosternError } from './errors.ts';
@@ -75,12 +76,11 @@ async function* send(
       beginsWithinMs,
       silentForMs,
     });
-    for await (const piece of pieces) {
-      yield* openRecords(answer, piece);
-      if (answer.isOver) return;
-    }
-    throw new PathError('the answer has no end');
+    for await (const piece of pieces) yield* openRecords(answer, piece);
+    if (!answer.isOver) throw new PathError('the answer has no end');
   } catch (error) {
+    // Whatever happens to the path after the last record is of no interest.
+    if (error instanceof PathError && answer.isFinished) return;
     if (error instanceof PathError) paths.broke(transport);
     throw error;
   }
@@ -100,7 +100,7 @@ export function* openRecords(answer: AnswerReader, piece: Uint8Array): Generator
   }
 }
 
-const ABORTS: ReadonlyMap<string, PosternErrorCode> = new Map([
+const ABORTS: ReadonlyMap<unknown, PosternErrorCode> = new Map([
   ['revoked', 'revoked'],
   ['shutdown', 'gateway_stopped'],
   ['expired', 'session_expired'],
@@ -108,7 +108,7 @@ const ABORTS: ReadonlyMap<string, PosternErrorCode> = new Map([
 ]);
 
 function abortOf(data: Uint8Array): PosternError {
-  return new PosternError(ABORTS.get(decodeAbortReason(data).code) ?? 'gateway_failed');
+  return new PosternError(ABORTS.get(findJsonObject(data)?.['code']) ?? 'gateway_failed');
 }
 
 /** The head, which is the first event. @throws as the events do */
@@ -118,7 +118,20 @@ export async function takeHead(events: AnswerEvents): Promise<AnswerHead> {
   try {
     return decodeAnswerHead(first.value.data);
   } catch (error) {
+    await events.return();
     throw new PosternError('incompatible', { cause: error });
+  }
+}
+
+/** What comes next of the body; `undefined` at its end. @throws as the events do */
+export async function takeData(events: AnswerEvents): Promise<Uint8Array | undefined> {
+  for (;;) {
+    const { done, value } = await events.next();
+    if (done === true) return undefined;
+    if (value.type === 'data') return value.data;
+    if (value.type !== 'end') continue;
+    settle(events);
+    return undefined;
   }
 }
 
@@ -126,13 +139,19 @@ export async function takeHead(events: AnswerEvents): Promise<AnswerHead> {
 export async function takeBody(events: AnswerEvents, maxBytes: number): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;
-  for await (const event of events) {
-    if (event.type !== 'data') continue;
-    length += event.data.length;
-    if (length > maxBytes) throw new PosternError('incompatible');
-    pieces.push(event.data);
+  for (let data = await takeData(events); data !== undefined; data = await takeData(events)) {
+    length += data.length;
+    pieces.push(data);
+    if (length <= maxBytes) continue;
+    await events.return();
+    throw new PosternError('incompatible');
   }
   return joinBytes(pieces);
+}
+
+/** Lets the transport end by itself, so that its connection is good for another call. */
+function settle(events: AnswerEvents): void {
+  events.next().catch(() => undefined);
 }
 
 /** Asks the gateway to stop a call. What comes of that changes nothing any more. */
@@ -142,7 +161,7 @@ export async function cancelCall(sessions: Sessions, { reference, answer }: Seal
     const { signal } = new AbortController();
     const cancel = await sealCall(sessions, encodeCancelHead(reference), EMPTY, signal);
     await takeHead(cancel.events);
-    await cancel.events.return();
+    settle(cancel.events);
   } catch {
     // The gateway stops the call by itself, later.
   }

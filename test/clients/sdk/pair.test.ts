@@ -1,0 +1,185 @@
+import { expect, test } from 'vitest';
+import type { PairOptions, SecretStorage } from '../../../clients/sdk/index.ts';
+import {
+  connect,
+  describeInvite,
+  deviceEntry,
+  findPairedDevice,
+  forgetDevice,
+  loadDevice,
+  pair,
+} from '../../../clients/sdk/index.ts';
+import { formatInviteCode, formatInviteLink } from '../../../identity/invite-code.ts';
+import { codeOf, start as startWith } from '../../support/sealed-client.ts';
+import { createFakeTime } from '../../core/fake-time.ts';
+import type { SealedGateway, SealedGatewayOptions } from '../../support/sealed-gateway.ts';
+import { until } from '../../support/wait.ts';
+
+const start = (options?: SealedGatewayOptions): Promise<SealedGateway> => startWith(() => ({ body: 'hello' }), options);
+
+function newStorage(): SecretStorage & { readonly entries: Map<string, string> } {
+  const entries = new Map<string, string>();
+  return {
+    entries,
+    read: async (name) => entries.get(name),
+    write: async (name, text) => void entries.set(name, text),
+    erase: async (name) => void entries.delete(name),
+  };
+}
+
+function optionsFor(storage: SecretStorage, more: Partial<PairOptions> = {}): PairOptions {
+  return { device: { name: 'laptop', platform: 'linux' }, storage, ...more };
+}
+
+const cut = (afterBytes: number) => ({ do: 'cut', afterBytes }) as const;
+
+test('an invite that was pasted makes a device that can call', async () => {
+  const gateway = await start();
+  const storage = newStorage();
+  const device = await pair(`  ${formatInviteCode(gateway.newInvite()).toLowerCase()}\n`, optionsFor(storage));
+  expect(device).toMatchObject({ version: 1, deviceId: 'device-1', gatewayId: gateway.gatewayId, urls: [gateway.url] });
+  expect([...storage.entries.keys()]).toEqual([deviceEntry(device.gatewayId)]);
+  const stored = await loadDevice(storage, device.gatewayId);
+  expect(stored).toEqual(device);
+  expect(await (await connect(stored!).fetch('/x')).text()).toBe('hello');
+  await forgetDevice(storage, device);
+  expect(storage.entries.size).toBe(0);
+});
+
+test('an invite is described before anything is sent', async () => {
+  const gateway = await start();
+  const code = gateway.newInvite({ needsApproval: true, urls: [gateway.url, 'ftp://x'] });
+  const described = describeInvite(formatInviteLink('https://app.example', code));
+  expect(described).toMatchObject({
+    gatewayId: gateway.gatewayId,
+    urls: [gateway.url],
+    isOver: false,
+    needsApproval: true,
+  });
+  expect(describeInvite(code, { now: () => described.expiresAtMs }).isOver).toBe(true);
+  expect(gateway.seen).toEqual([]);
+  expect(() => describeInvite('SVC:AAAA')).toThrow(expect.objectContaining({ code: 'invite_unreadable' }));
+});
+
+test.each([
+  ['of the handshake', cut(0), undefined],
+  ['of the confirmation', undefined, cut(0)],
+  ['of the confirmation, in part', undefined, cut(400)],
+] as const)('a lost answer %s is asked for again with the same key', async (_which, first, second) => {
+  const gateway = await start();
+  const storage = newStorage();
+  const invite = gateway.newInvite();
+  gateway.meddle('pair-invite', first, second);
+  const device = await pair(invite, optionsFor(storage)).catch(() => pair(invite, optionsFor(storage)));
+  expect(new Set(gateway.redeemers).size).toBe(1);
+  expect(await (await connect(device).fetch('/x')).text()).toBe('hello');
+});
+
+test('a crash after the gateway has redeemed the invite strands nobody', async () => {
+  const gateway = await start();
+  const storage = newStorage();
+  const invite = gateway.newInvite();
+  // The first attempt is aborted when the gateway has done its part and the answer is on its way.
+  const crash = new AbortController();
+  gateway.meddle('pair-invite', undefined, { do: 'mute', afterBytes: 0 });
+  const crashed = codeOf(pair(invite, optionsFor(storage, { signal: crash.signal })));
+  await until(() => gateway.redeemers.length === 1);
+  crash.abort('crashed');
+  expect(await crashed).toBe('crashed');
+  expect([...storage.entries.keys()]).toEqual([expect.stringMatching(/^pairing-[0-9a-f]{32}$/u)]);
+  const device = await pair(invite, optionsFor(storage));
+  expect(new Set(gateway.redeemers).size).toBe(1);
+  expect((await connect(device).fetch('/x')).status).toBe(200);
+});
+
+test('the key is stored before anything is sent', async () => {
+  const gateway = await start();
+  const storage = { ...newStorage(), write: () => Promise.reject(new Error('disk full')) };
+  await expect(pair(gateway.newInvite(), optionsFor(storage))).rejects.toThrow('disk full');
+  expect(gateway.seen).toEqual([]);
+});
+
+test.each([
+  ['invite_over', 410],
+  ['pairing_denied', 403],
+  ['approval_expired', 408],
+] as const)('%s leaves nothing half-paired', async (code, status) => {
+  const gateway = await start({ decide: async () => ({ status, code }) });
+  const storage = newStorage();
+  expect(await codeOf(pair(gateway.newInvite(), optionsFor(storage)))).toBe(code);
+  expect(storage.entries.size).toBe(0);
+});
+
+test('an invite that another device has used says so', async () => {
+  const gateway = await start();
+  const invite = gateway.newInvite();
+  await pair(invite, optionsFor(newStorage()));
+  const storage = newStorage();
+  expect(await codeOf(pair(invite, optionsFor(storage)))).toBe('invite_used');
+  expect(storage.entries.size).toBe(0);
+});
+
+test('what only a hint says keeps the key, since it may be a lie', async () => {
+  const gateway = await start();
+  const storage = newStorage();
+  const invite = gateway.newInvite();
+  gateway.meddle('pair-invite', { do: 'forge', hint: 1 });
+  expect(await codeOf(pair(invite, optionsFor(storage)))).toBe('refused');
+  expect(storage.entries.size).toBe(1);
+  await pair(invite, optionsFor(storage));
+  expect(storage.entries.size).toBe(1);
+});
+
+test('an invite that is over is not sent anywhere, and its key is erased', async () => {
+  const gateway = await start();
+  const storage = newStorage();
+  const invite = gateway.newInvite();
+  gateway.meddle('pair-invite', { do: 'drop' });
+  expect(await codeOf(pair(invite, optionsFor(storage)))).toBe('offline');
+  const now = (): number => invite.expiresAtMinute * 60_000;
+  expect(await codeOf(pair(invite, optionsFor(storage, { now })))).toBe('invite_over');
+  expect([storage.entries.size, gateway.seen]).toEqual([0, []]);
+});
+
+test('the owner may take longer than the connection lasts', async () => {
+  let approve = (): void => undefined;
+  const approved = new Promise<undefined>((resolve) => {
+    approve = () => resolve(undefined);
+  });
+  const gateway = await start({ decide: () => approved });
+  const time = createFakeTime(Date.now());
+  const storage = newStorage();
+  const options = optionsFor(storage, { now: time.now, setTimer: time.setTimer });
+  const paired = pair(gateway.newInvite({ needsApproval: true }), options);
+  await until(() => gateway.redeemers.length === 1);
+  time.advance(60_000);
+  await until(() => (time.advance(10), gateway.redeemers.length === 2));
+  approve();
+  expect((await paired).deviceId).toBe('device-1');
+  expect(new Set(gateway.redeemers).size).toBe(1);
+});
+
+test('an impostor at the address of the invite gets nowhere', async () => {
+  const [gateway, impostor] = [await start(), await start()];
+  impostor.newInvite();
+  const invite = gateway.newInvite({ urls: [impostor.url, gateway.url] });
+  const device = await pair(invite, optionsFor(newStorage()));
+  expect(device.gatewayId).toBe(gateway.gatewayId);
+  expect(impostor.redeemers).toEqual([]);
+  const stolen = { ...invite, urls: [impostor.url] };
+  expect(await codeOf(pair(stolen, optionsFor(newStorage())))).toBe('refused');
+});
+
+test('a description that no gateway takes is our own mistake', async () => {
+  const device = { name: 'two\nlines', platform: 'linux' };
+  await expect(pair('SVC:', { device, storage: newStorage() })).rejects.toThrow(RangeError);
+});
+
+test('what is stored is read back, and anything else is no device', async () => {
+  const gateway = await start();
+  const device = { ...gateway.newDevice(), bearerKey: 'svc-access:x', relays: [{ origin: 'wss://r', rid: 'AAAA' }] };
+  expect(findPairedDevice(JSON.stringify(device))).toEqual(device);
+  for (const change of [{ version: 2 }, { psk: 'AAAA' }, { urls: 'x' }, { relays: [1] }, { deviceId: 1 }])
+    expect(findPairedDevice(JSON.stringify({ ...device, ...change }))).toBeUndefined();
+  expect(findPairedDevice('{')).toBeUndefined();
+});

@@ -1,0 +1,138 @@
+import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { clientOf, codeOf, echo, post, start } from '../../support/sealed-client.ts';
+
+async function listen(handle: RequestListener): Promise<string> {
+  const server = createServer(handle).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test('calls at the same time share one handshake, and a session that is over is followed by another', async () => {
+  let nowMs = 0;
+  const gateway = await start(echo);
+  const client = clientOf(gateway, { now: () => nowMs });
+  await Promise.all(Array.from({ length: 5 }, () => client.fetch('/a')));
+  nowMs += 3_600_001;
+  await client.fetch('/b');
+  expect(gateway.seen.filter((seen) => seen === 'session')).toHaveLength(2);
+});
+
+test('the first address that is the gateway is found, and kept', async () => {
+  const gateway = await start(echo);
+  const stranger = await listen((_request, response) => void response.end('<html>'));
+  const dead = await listen((request) => request.socket.destroy());
+  const asked: string[] = [];
+  const client = clientOf(
+    gateway,
+    { fetch: (url, init) => (asked.push(new URL(url).origin), fetch(url, init)) },
+    gateway.newDevice([dead, 'file:///etc', stranger, `${gateway.url}/`]),
+  );
+  expect((await client.fetch('/a')).status).toBe(200);
+  expect((await client.fetch('/b')).status).toBe(200);
+  expect(asked).toEqual([dead, stranger, gateway.url, gateway.url, gateway.url]);
+});
+
+test('when the path of a session breaks, its calls go over another one', async () => {
+  const first = await start(echo);
+  const device = first.newDevice();
+  let isBroken = false;
+  const client = clientOf(
+    first,
+    {
+      fetch: (url, init) =>
+        isBroken && url.startsWith('http://near')
+          ? Promise.reject(new TypeError())
+          : fetch(url.replace(/^http:..(near|far)/u, first.url), init),
+    },
+    { ...device, urls: ['http://near', 'http://far'] },
+  );
+  await client.fetch('/a');
+  isBroken = true;
+  expect((await client.fetch('/b', post)).status).toBe(200);
+  expect(first.seen).toEqual(['session', 'GET /a', 'POST /b']);
+});
+
+test.each([
+  ['offline', { do: 'drop' }],
+  ['offline', { do: 'refuse', hint: 7 }],
+  ['refused', { do: 'refuse', hint: 1 }],
+  ['busy', { do: 'refuse', hint: 6 }],
+  ['incompatible', { do: 'refuse', hint: 5 }],
+  ['wrong_gateway', { do: 'flip', at: 700 }],
+  ['offline', { do: 'flip', at: 0 }],
+] as const)('a handshake ends as %s: %o', async (code, meddling) => {
+  const gateway = await start(echo);
+  gateway.meddle('session', meddling);
+  const client = clientOf(gateway);
+  expect(await codeOf(client.fetch('/x'))).toBe(code);
+  expect((await client.fetch('/x')).status).toBe(200);
+});
+
+test('a session that the gateway does not know is made again, once', async () => {
+  const gateway = await start(echo);
+  const client = clientOf(gateway);
+  gateway.meddle('call', { do: 'refuse', hint: 2 }, undefined, { do: 'refuse', hint: 2 }, { do: 'refuse', hint: 2 });
+  expect((await client.fetch('/x', post)).status).toBe(200);
+  expect(await codeOf(client.fetch('/x', post))).toBe('refused');
+  expect(gateway.seen).toEqual(['session', 'session', 'POST /x', 'session']);
+});
+
+test.each([
+  [{ do: 'drop' }, ['session', 'POST /x']],
+  [{ do: 'cut', afterBytes: 0 }, ['session', 'POST /x', 'POST /x', 'ATTACH 0']],
+  [{ do: 'cut', afterBytes: 30 }, ['session', 'POST /x', 'ATTACH 0']],
+] as const)('what has an effect has it once: %o', async (meddling, seen) => {
+  const gateway = await start(echo);
+  gateway.meddle('call', meddling);
+  expect((await clientOf(gateway).fetch('/x', post)).status).toBe(200);
+  expect(gateway.seen).toEqual(seen);
+  expect(gateway.requests).toHaveLength(1);
+});
+
+test('a hint that is forged behind a request does not run it twice', async () => {
+  const gateway = await start(echo);
+  gateway.meddle('call', { do: 'forge', hint: 2 });
+  expect(await codeOf(clientOf(gateway).fetch('/x', post))).toBe('answer_lost');
+  expect(gateway.requests).toHaveLength(1);
+});
+
+test('the answer of the first attempt is read even if the way to it breaks again', async () => {
+  const gateway = await start(echo);
+  gateway.meddle('call', { do: 'cut', afterBytes: 0 }, undefined, { do: 'cut', afterBytes: 10 });
+  expect((await clientOf(gateway).fetch('/x', post)).status).toBe(200);
+  expect(gateway.seen).toEqual(['session', 'POST /x', 'POST /x', 'ATTACH 0', 'ATTACH 0']);
+});
+
+test('an ordinary conflict after a retry is an ordinary answer', async () => {
+  const gateway = await start(() => ({ status: 409, body: '{"error":{"code":"other"}}' }));
+  gateway.meddle('call', { do: 'drop' });
+  const response = await clientOf(gateway).fetch('/x', post);
+  expect([response.status, await response.text()]).toEqual([409, '{"error":{"code":"other"}}']);
+});
+
+test('nothing that has an effect is repeated at a gateway that was restarted', async () => {
+  const gateway = await start(echo);
+  const client = clientOf(gateway);
+  await client.fetch('/x');
+  gateway.restart();
+  expect(await codeOf(client.fetch('/x', post))).toBe('restarted');
+  expect((await client.fetch('/x', post)).status).toBe(200);
+  gateway.restart();
+  expect((await client.fetch('/y')).status).toBe(200);
+  expect(gateway.requests.map(({ path }) => path)).toEqual(['/x', '/x', '/y']);
+});
+
+test('when no answer comes, only what has no effect is simply offline', async () => {
+  const gateway = await start(echo);
+  const client = clientOf(gateway);
+  await client.fetch('/x');
+  const drop = { do: 'drop' } as const;
+  gateway.meddle('call', drop, drop, drop, drop);
+  expect(await codeOf(client.fetch('/x', post))).toBe('unanswered');
+  expect(await codeOf(client.fetch('/x'))).toBe('offline');
+});
