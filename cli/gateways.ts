@@ -11,7 +11,7 @@ export const gateways: Command = {
   list     every gateway that this machine is a device of
   forget   takes this machine's keys for it away, here; at home the device counts until it is revoked there
 
-  --json   one JSON object on stdout
+  --json   JSON on stdout
 
 Example:
   postern gateways forget study
@@ -28,7 +28,7 @@ Example:
 
 async function list(asJson: boolean, { home, terminal }: CommandContext): Promise<ExitCode> {
   const found = await listPairedGateways(home);
-  if (asJson) terminal.print(JSON.stringify({ gateways: found.map(resourceOf) }));
+  if (asJson) terminal.print(JSON.stringify(found.map(resourceOf)));
   else if (found.length === 0)
     terminal.say('This machine is paired with no gateway. "postern pair -" takes an invite.');
   else

@@ -171,7 +171,7 @@ describe('gateways', () => {
       stdout: '',
       stderr: expect.stringContaining('postern pair -'),
     });
-    expect((await cli(['gateways', '--json'])).stdout).toBe('{"gateways":[]}\n');
+    expect((await cli(['gateways', '--json'])).stdout).toBe('[]\n');
     for (const args of [['connect'], ['gateways', 'forget', 'study']]) {
       expect(await cli(args)).toMatchObject({ code: 1, stderr: expect.stringContaining('postern pair -') });
     }

@@ -67,10 +67,10 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     expect(stderr.indexOf(gatewayId!)).toBeLessThan(stderr.indexOf('Secrets are in'));
     expect(stderr).toContain(`http://${network.home.address}:${gateway.port}`);
     expect((await atHome('identity', 'show')).stdout).toContain(gatewayId);
-    expect((await atHome('devices', 'list')).stdout).toContain(deviceId);
-    expect((await atHome('devices', 'list')).stdout).toContain('my laptop');
+    expect((await atHome('devices')).stdout).toContain(deviceId);
+    expect((await atHome('devices')).stdout).toContain('my laptop');
     const { stdout: listed } = await runCli(['gateways', '--json'], { SVC_HOME: laptopHome });
-    expect(JSON.parse(listed)).toMatchObject({ gateways: [{ gateway_id: gatewayId, device_id: deviceId }] });
+    expect(JSON.parse(listed)).toMatchObject([{ gateway_id: gatewayId, device_id: deviceId }]);
   });
 
   test('serves official clients there that know nothing of it', async () => {
@@ -91,7 +91,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
   test('is a device there and not the owner, whatever it asks for', async () => {
     for (const path of ['/admin/status', '/v1/../admin/status', '/secure/call', '/pair-invite', '//admin/status']) {
       const { status } = await onLaptop(path, path === '/admin/status' ? {} : { method: 'POST', body: '{}' });
-      expect([403, 404, 405], path).toContain(status);
+      expect([400, 403, 404, 405], path).toContain(status);
     }
   });
 
@@ -116,15 +116,15 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
   });
 
   test('is told of by its owner: revoked, it is turned away, and paired again it is let in', async () => {
-    const list = JSON.parse((await atHome('devices', 'list', '--json')).stdout) as { devices: { id: string }[] };
-    expect(await atHome('devices', 'revoke', list.devices[0]!.id)).toMatchObject({ code: 0 });
+    const list = JSON.parse((await atHome('devices', '--json')).stdout) as { id: string }[];
+    expect(await atHome('devices', 'revoke', list[0]!.id)).toMatchObject({ code: 0 });
     expect(await onLaptop('/v1/models')).toMatchObject({ status: 401, body: expect.stringContaining('pair') });
     await until(() => laptop.log().includes('Home can not be reached.'));
     await laptop.stop();
     const again = await end(pair(await invite()));
     expect(again).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining(`takes the place of device ${list.devices[0]!.id}`),
+      stderr: expect.stringContaining(`takes the place of device ${list[0]!.id}`),
     });
     laptop = await connect();
     expect(await onLaptop('/v1/models')).toMatchObject({ status: 200 });
@@ -134,7 +134,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     const asking = pair(await invite('--approve'));
     const id = await until(async () => {
       const { stdout } = await atHome('approvals', '--json');
-      return (JSON.parse(stdout) as { approvals: { id: string }[] }).approvals[0]?.id;
+      return (JSON.parse(stdout) as { id: string }[])[0]?.id;
     });
     expect(asking.words()).toContain('The owner at home has to say yes');
     expect(await atHome('approve', id)).toMatchObject({ code: 0 });
