@@ -15,6 +15,9 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['settings', async () => (await import('./settings.ts')).settings],
   ['identity', async () => (await import('./identity.ts')).identity],
   ['keys', async () => (await import('./keys.ts')).keys],
+  ['pair', async () => (await import('./pair.ts')).pair],
+  ['connect', async () => (await import('./connect.ts')).connect],
+  ['gateways', async () => (await import('./gateways.ts')).gateways],
   ['access', async () => (await import('./access.ts')).access],
   ['audit', async () => (await import('./audit.ts')).audit],
 ]);

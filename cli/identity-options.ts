@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import { writeFileAtomically } from '../core/config/atomic-file.ts';
+import { changeFiles } from '../core/config/home.ts';
 import { readSettingsFile, resolveSettings } from '../core/config/settings.ts';
 import type { StoreOptions } from '../identity/node/choose-store.ts';
 import type { CommandContext } from './command.ts';
@@ -20,13 +21,15 @@ export async function identityOptions(where: Where): Promise<StoreOptions> {
  * can be changed.
  */
 export async function existingIdentityOptions({ home, environment }: Where): Promise<StoreOptions> {
+  // Entries of the credential store are named for the path: for one folder always the same.
+  const folder = await realpath(home).catch(() => home);
   return {
-    // Entries of the credential store are named for the path: for one folder always the same.
-    home: await realpath(home).catch(() => home),
+    home: folder,
     preference: 'auto',
     passphrase: environment['SVC_VAULT_PASSPHRASE'] || undefined,
     probeProgram: new URL('dist/identity/node/keyring-probe.js', packageRoot),
     randomBytes,
     writeFile: writeFileAtomically,
+    exclusively: (change) => changeFiles(folder, change),
   };
 }

@@ -48,6 +48,8 @@ export async function run(argv: readonly string[]): Promise<void> {
   process.exitCode = await dispatch(argv, context);
   process.off('SIGINT', onSignal);
   process.off('SIGTERM', onSignal);
+  // A connection that a library keeps for later is nothing to wait for after Ctrl-C.
+  if (stopSignal.signal.aborted) process.exit();
 }
 
 async function dispatch([name, ...args]: readonly string[], context: CommandContext): Promise<ExitCode> {

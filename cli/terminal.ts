@@ -20,7 +20,7 @@ export function processTerminal(stop: AbortSignal): Terminal {
       ? (text) => void stderr.write(CLEAR_LINE + plain(text).slice(0, Math.max(0, stderr.columns - 1)))
       : undefined,
     isInteractive: stdout.isTTY,
-    read: (question) => readInput(stdin, () => void stderr.write(`${question}\n`)),
+    read: (question) => readInput(stdin, () => void stderr.write(`${question}\n`), stop),
     ask:
       stdin.isTTY && stderr.isTTY
         ? (question, signal) => askUser(question, signal === undefined ? stop : AbortSignal.any([stop, signal]))

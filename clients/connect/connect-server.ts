@@ -1,2 +1,133 @@
-/** A loopback server on a second laptop that carries every route home through the sealed channel. */
-export {};
+/**
+ * A loopback server on a second laptop that carries every route home through the sealed channel, so that any client
+ * there uses the models at home as if they were on that laptop. It knows no routes: what is asked for, and whether it may
+ * be, is decided at home, for the paired device. It decides who may ask (`web-guard.ts`) and keeps nothing.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { PosternClient } from '../sdk/index.ts';
+import { sendAnswer } from './answer.ts';
+import { encodeFailure, failureOf, Refusal } from './failure.ts';
+import { listenOnLoopback, type LoopbackListener } from './loopback-listener.ts';
+import { endAfterRequest, readBody } from './request-body.ts';
+import { admit, ALLOW, METHODS, preflightHeaders } from './web-guard.ts';
+
+export interface ConnectServerOptions {
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly fetch: PosternClient['fetch'];
+  /** For `GET /`. */
+  readonly gatewayName: string;
+  /** Origins whose pages may call, lower case (`https://app.example`). */
+  readonly allowedOrigins: readonly string[];
+  /** Told of each call home how it ended: without an error, if home answered it. */
+  readonly onOutcome: (error?: unknown) => void;
+}
+
+/** As many as the gateway itself takes. Their bodies are in memory until they are sealed. */
+const MAX_REQUESTS = 64;
+
+/** What home may have a use for. The rest of a client's headers is about this connection, or is a key that is none. */
+const SENT_HEADERS = [
+  'accept',
+  'content-type',
+  'range',
+  'last-event-id',
+  'idempotency-key',
+  'x-service-agent-id',
+  'anthropic-version',
+  'anthropic-beta',
+  'mcp-session-id',
+  'mcp-protocol-version',
+] as const;
+
+/** Only path and query of it are looked at. With an origin in front, a path such as `//host/x` stays a path. */
+const ORIGIN = 'http://gateway.invalid';
+
+/** @throws {NodeJS.ErrnoException} `EADDRINUSE`, `EACCES`, … */
+export function startConnectServer(options: ConnectServerOptions): Promise<LoopbackListener> {
+  let running = 0;
+  return listenOnLoopback((request, response) => {
+    running += 1;
+    response.once('close', () => (running -= 1));
+    answer(request, response, { ...options, isFull: running > MAX_REQUESTS }).catch((error: unknown) =>
+      sendFailure(error, request, response).catch(() => response.destroy()),
+    );
+  }, options.port);
+}
+
+interface Answering extends ConnectServerOptions {
+  readonly isFull: boolean;
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse, options: Answering): Promise<void> {
+  const { method = '', url = '' } = request;
+  const cors = admit(request, options.allowedOrigins);
+  // For whatever is answered from here on.
+  for (const [name, value] of Object.entries(cors)) response.setHeader(name, value);
+  if (method === 'OPTIONS') return void response.writeHead(204, preflightHeaders(request, cors)).end();
+  if (!METHODS.some((known) => known === method)) {
+    throw new Refusal('method_not_allowed', `This address takes ${ALLOW}.`, { allow: ALLOW });
+  }
+  if (!url.startsWith('/')) throw new Refusal('bad_request', 'The request names no path.');
+  if (options.isFull) throw new Refusal('overloaded', 'Too many requests are under way. Ask again in a moment.');
+  if (isRead(method) && /^\/(?:\?|$)/.test(url)) return sendWhatItIs(response, options.gatewayName);
+  await carryHome(request, response, options);
+}
+
+/** RFC 9110 §9.3.1: a body that comes with these means nothing. */
+function isRead(method: string | undefined): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+function sendWhatItIs(response: ServerResponse, gatewayName: string): void {
+  const text = `Postern connect is running: what is asked here is answered by "${gatewayName}", through the sealed channel.\n`;
+  response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8', 'content-length': Buffer.byteLength(text) });
+  response.end(text);
+}
+
+/** The client's leaving ends the fetch, and that tells home to stop. */
+async function carryHome(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: ConnectServerOptions,
+): Promise<void> {
+  const leaving = new AbortController();
+  response.once('close', () => leaving.abort());
+  const body = await readBody(request);
+  const { signal: gone } = leaving;
+  try {
+    const answered = await options.fetch(ORIGIN + (request.url ?? ''), {
+      method: request.method ?? '',
+      headers: sentHeaders(request.headers),
+      ...(isRead(request.method) || body.length === 0 ? {} : { body }),
+      signal: gone,
+    });
+    await sendAnswer(response, answered, gone);
+    options.onOutcome();
+  } catch (error) {
+    if (gone.aborted) return;
+    options.onOutcome(error);
+    throw error;
+  }
+}
+
+function sentHeaders(headers: IncomingMessage['headers']): [string, string][] {
+  return SENT_HEADERS.flatMap((name): [string, string][] => {
+    const value = headers[name];
+    return value === undefined ? [] : [[name, String(value)]];
+  });
+}
+
+/** An answer that had begun was cut off when it failed; that is all that can still be told. */
+async function sendFailure(error: unknown, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  const failure = failureOf(error);
+  const text = JSON.stringify(encodeFailure(failure, request.url ?? ''));
+  response.writeHead(failure.status, {
+    ...failure.headers,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
+  });
+  response.write(text);
+  await endAfterRequest(response, request);
+}

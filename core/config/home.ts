@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { z } from 'zod';
 import { isRecord } from '../json.ts';
@@ -61,13 +62,20 @@ export interface HomeLock {
 }
 
 /**
- * Node can't lock a file, SQLite can: an exclusive transaction on a database that holds nothing. A file with a pid in
- * it would outlive a crash, and the pid could be another program's by then.
+ * Says that a server works in this folder.
  * @returns undefined while another process holds it
  */
 export function lockHome(home: string): HomeLock | undefined {
+  return lockFile(home, 'run.lock');
+}
+
+/**
+ * Node can't lock a file, SQLite can: an exclusive transaction on a database that holds nothing. A file with a pid in
+ * it would outlive a crash, and the pid could be another program's by then.
+ */
+function lockFile(home: string, name: string): HomeLock | undefined {
   mkdirSync(home, { recursive: true, mode: 0o700 });
-  const database = new Database(join(home, 'run.lock'), { timeout: 0 });
+  const database = new Database(join(home, name), { timeout: 0 });
   try {
     database.exec('BEGIN EXCLUSIVE');
     return { release: () => database.close() };
@@ -76,4 +84,28 @@ export function lockHome(home: string): HomeLock | undefined {
     if (isRecord(error) && error['code'] === 'SQLITE_BUSY') return undefined;
     throw error;
   }
+}
+
+/** For each turn, and for how often: a change of a small file takes milliseconds. */
+const TURN_MS = 10;
+const MAX_TURNS = 1000;
+
+/**
+ * Runs a change of the folder's files while no other process runs one. Not to be nested: it would wait for itself.
+ * @throws {Error} where the others take more than ten seconds
+ */
+export async function changeFiles<Result>(home: string, change: () => Promise<Result>): Promise<Result> {
+  for (let turn = 0; turn < MAX_TURNS; turn++) {
+    const lock = lockFile(home, 'change.lock');
+    if (lock === undefined) {
+      await pause(TURN_MS);
+      continue;
+    }
+    try {
+      return await change();
+    } finally {
+      lock.release();
+    }
+  }
+  throw new Error(`another program is changing the files of ${home}, and does not come to an end`);
 }

@@ -4,7 +4,7 @@ import type { RandomBytes } from '../sealed-column.ts';
 import type { IdentityRecord } from './identity-record.ts';
 import type { KeyringState } from './keyring-store.ts';
 import { createKeyringStore, lockedError, probeKeyring, storeName } from './keyring-store.ts';
-import type { SecretStore, StoreKind, WriteFile } from './secret-store.ts';
+import type { Exclusively, SecretStore, StoreKind, WriteFile } from './secret-store.ts';
 import { IdentityError } from './secret-store.ts';
 import type { ScryptCost } from './vault-file.ts';
 import { openVaultStore, vaultPath } from './vault-store.ts';
@@ -20,6 +20,7 @@ export interface StoreOptions {
   readonly probeProgram: URL;
   readonly randomBytes: RandomBytes;
   readonly writeFile: WriteFile;
+  readonly exclusively: Exclusively;
   readonly scryptCost?: ScryptCost;
 }
 

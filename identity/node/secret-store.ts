@@ -48,6 +48,9 @@ export class IdentityError extends Error {
 /** Writes a file whole or not at all; `mode` is its permission bits. */
 export type WriteFile = (path: string, content: string, mode: number) => Promise<void>;
 
+/** Runs one after the other, across processes too, what is to change the files of one `SVC_HOME`. Not to be nested. */
+export type Exclusively = <Result>(change: () => Promise<Result>) => Promise<Result>;
+
 /** The remedy for a secret that is gone or damaged. */
 export const REPAIR =
   'Put back a copy of the store; or "postern identity restore - --replace" with the 24 words brings back what they hold ' +

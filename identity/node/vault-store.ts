@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findBase64url, formatBase64url } from '../../channel/base64url.ts';
 import type { RandomBytes } from '../sealed-column.ts';
-import type { SecretStore, WriteFile } from './secret-store.ts';
+import type { Exclusively, SecretStore, WriteFile } from './secret-store.ts';
 import { IdentityError, REPAIR } from './secret-store.ts';
 import type { ScryptCost, Vault, VaultKeySource } from './vault-file.ts';
 import {
@@ -28,6 +28,7 @@ export interface VaultOptions {
   readonly passphrase: string | undefined;
   readonly randomBytes: RandomBytes;
   readonly writeFile: WriteFile;
+  readonly exclusively: Exclusively;
   /** Whether one may be made where none is. */
   readonly mayCreate: boolean;
   /** Of a vault that is yet to be made; one that is there has its own. */
@@ -50,11 +51,11 @@ function keyPath(home: string): string {
 export async function openVaultStore(options: VaultOptions): Promise<SecretStore> {
   const existing = await readVault(options.home);
   if (existing === undefined && !options.mayCreate) throw missingVault(options.home);
-  const { vault, vaultKey } = existing === undefined ? await makeVault(options) : await unlock(existing, options);
+  const { vault, vaultKey } = await (existing === undefined ? findOrMakeVault(options) : unlock(existing, options));
   let lastWrite: Promise<unknown> = Promise.resolve();
   /** One change after the other, each on what the file holds by then. */
   const change = <Result>(next: Change<Result>): Promise<Result> => {
-    const changed = lastWrite.then(() => changeVault(options, next));
+    const changed = lastWrite.then(() => options.exclusively(() => changeVault(options, next)));
     lastWrite = changed.catch(() => undefined);
     return changed;
   };
@@ -81,6 +82,14 @@ export async function openVaultStore(options: VaultOptions): Promise<SecretStore
 interface OpenVault {
   readonly vault: Vault;
   readonly vaultKey: Uint8Array;
+}
+
+/** Two programs may find none at the same time. */
+function findOrMakeVault(options: VaultOptions): Promise<OpenVault> {
+  return options.exclusively(async () => {
+    const existing = await readVault(options.home);
+    return existing === undefined ? makeVault(options) : unlock(existing, options);
+  });
 }
 
 async function makeVault(options: VaultOptions): Promise<OpenVault> {

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { writeFileAtomically } from '../../../core/config/atomic-file.ts';
+import { changeFiles } from '../../../core/config/home.ts';
 import type { StoreOptions } from '../../../identity/node/choose-store.ts';
 
 /** As weak as scrypt gets: what is tested here is what becomes of the key, not how long a guess takes. */
@@ -25,6 +26,7 @@ export function storeOptions(home: string, more: Partial<StoreOptions> = {}): St
     probeProgram,
     randomBytes,
     writeFile: writeFileAtomically,
+    exclusively: (change) => changeFiles(home, change),
     scryptCost: WEAK,
     ...more,
   };

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { writeFileAtomically } from '../../../core/config/atomic-file.ts';
+import { changeFiles } from '../../../core/config/home.ts';
 import { IdentityError, type SecretStore } from '../../../identity/node/secret-store.ts';
 import { openVaultStore, type VaultOptions } from '../../../identity/node/vault-store.ts';
 import { runs } from '../../support/sampling.ts';
@@ -20,6 +21,7 @@ const open = (more: Partial<VaultOptions> = {}): Promise<SecretStore> =>
     passphrase: undefined,
     randomBytes,
     writeFile: writeFileAtomically,
+    exclusively: (change) => changeFiles(home, change),
     mayCreate: true,
     scryptCost: WEAK,
     ...more,
@@ -168,7 +170,9 @@ describe('the passphrase', () => {
   });
 
   test('costs what a guess is to cost, unless a test says otherwise', async () => {
-    await openVaultStore({ home, passphrase: 'x', randomBytes, writeFile: writeFileAtomically, mayCreate: true });
+    const exclusively: VaultOptions['exclusively'] = (change) => changeFiles(home, change);
+    const options = { home, passphrase: 'x', randomBytes, writeFile: writeFileAtomically, exclusively };
+    await openVaultStore({ ...options, mayCreate: true });
     expect(readVault().key).toMatchObject({ type: 'passphrase', n: 131_072, r: 8, p: 1 });
     const salt = Buffer.alloc(16).toString('base64url');
     for (const cost of [

@@ -1,0 +1,149 @@
+/** `postern pair`: makes this machine a device of a gateway elsewhere. */
+import { hostname } from 'node:os';
+import {
+  describeInvite,
+  pair as redeem,
+  PosternError,
+  type InviteDescription,
+  type PairedDevice,
+} from '../clients/sdk/index.ts';
+import { isLabel, MAX_LABEL_CHARACTERS } from '../identity/access-claims.ts';
+import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
+import { confirm } from './confirm.ts';
+import { version } from './package.ts';
+import { listPairedGateways, openPairingStorage } from './paired-gateways.ts';
+
+export const pair: Command = {
+  name: 'pair',
+  summary: 'make this machine a device of a gateway elsewhere',
+  usage: `Usage: postern pair - [--name TEXT] [--yes] [--json]
+
+Reads an invite from standard input, or asks for it: the text "SVC:…" that "postern invite" prints at home. Shows whose
+it is before anything is sent, and asks. The keys that come of it are kept where this machine keeps secrets.
+
+  --name TEXT   what this machine is called at home (default: its host name)
+  --yes         don't ask
+  --json        one JSON object on stdout
+
+Example:
+  postern pair - < invite.txt
+`,
+  options: { name: { type: 'string' }, yes: { type: 'boolean' }, json: { type: 'boolean' } },
+  async run({ flags, positionals }, context) {
+    requireStandardInput(positionals);
+    const name = nameOf(flags['name']);
+    const { terminal, stop } = context;
+    const pasted = await terminal.read('The invite, in one line (SVC:…):');
+    if (stop.aborted) return notPaired(context);
+    const invite = readInvite(pasted);
+    showInvite(invite, context);
+    const isSure = flags['yes'] === true || terminal.ask === undefined;
+    if (!(await confirm({ question: 'Is this your gateway?', isSure }, terminal))) return notPaired(context);
+    const before = await listPairedGateways(context.home);
+    const device = await redeemHere(invite, name, context);
+    if (device === undefined) return notPaired(context);
+    const replaced = before.find(({ gatewayId }) => gatewayId === device.gatewayId)?.deviceId;
+    report(device, replaced === device.deviceId ? undefined : replaced, flags['json'] === true, context);
+    return 0;
+  },
+};
+
+/** Never quoted: it could be an invite. */
+function requireStandardInput(positionals: readonly string[]): void {
+  if (positionals.length === 1 && positionals[0] === '-') return;
+  throw new UsageError(
+    positionals.length === 0
+      ? 'say "pair -", and give the invite on standard input.'
+      : 'an invite comes from standard input ("pair -"), never from the command line, where every program of this ' +
+          'machine can read it. If this was one, make another at home.',
+  );
+}
+
+function nameOf(flag: unknown): string {
+  if (flag === undefined) {
+    const name = Array.from(hostname()).slice(0, MAX_LABEL_CHARACTERS).join('');
+    return isLabel(name) ? name : 'laptop';
+  }
+  if (typeof flag === 'string' && isLabel(flag)) return flag;
+  throw new UsageError('--name: expected 1 to 64 characters that can be shown as they are.');
+}
+
+/** @throws {CommandError} for one that nothing can come of */
+function readInvite(pasted: string): InviteDescription {
+  const invite = explained(() => describeInvite(pasted.trim()));
+  if (invite.isOver) {
+    throw new CommandError(
+      `this invite is over since ${localTime(invite.expiresAtMs)}. Make a new one at home: "postern invite". ` +
+        "If it should be good still, look at this machine's clock.",
+    );
+  }
+  if (invite.urls.length > 0) return invite;
+  throw new CommandError(
+    'this invite names no address at home. Start the service there with --expose, and make a new one: "postern invite".',
+  );
+}
+
+function explained<Result>(act: () => Result): Result {
+  try {
+    return act();
+  } catch (error) {
+    throw error instanceof PosternError ? new CommandError(error.message) : error;
+  }
+}
+
+function showInvite(invite: InviteDescription, { terminal }: CommandContext): void {
+  terminal.say(
+    [
+      `Gateway    ${invite.gatewayId}`,
+      ...invite.urls.map((url, at) => `${at === 0 ? 'Addresses' : '         '}  ${url}`),
+      `Good until ${localTime(invite.expiresAtMs)}, ${invite.isForOneAgent ? 'for one agent' : 'for every agent'}`,
+      'At home "postern invite" has shown the same line of digits.',
+    ].join('\n'),
+  );
+}
+
+/** `undefined` if the user ended it. */
+async function redeemHere(
+  invite: InviteDescription,
+  name: string,
+  context: CommandContext,
+): Promise<PairedDevice | undefined> {
+  const { terminal, stop } = context;
+  const { description, storage } = await openPairingStorage(context, invite.expiresAtMs);
+  terminal.say(description);
+  if (invite.needsApproval) {
+    terminal.say('The owner at home has to say yes: "postern approvals" there. Waiting ... (Ctrl-C ends it)');
+  }
+  try {
+    const device = { name, platform: process.platform };
+    return await redeem(invite.code, { device, storage, signal: stop, clientVersion: `postern/${version}` });
+  } catch (error) {
+    if (stop.aborted) return undefined;
+    throw error instanceof PosternError ? new CommandError(error.message) : error;
+  }
+}
+
+function notPaired({ terminal }: CommandContext): ExitCode {
+  terminal.say('Not paired. As long as the invite is good, "postern pair -" takes it again.');
+  return 1;
+}
+
+function report(
+  { gatewayId, gatewayName, deviceId, urls }: PairedDevice,
+  replaced: string | undefined,
+  asJson: boolean,
+  { terminal }: CommandContext,
+): void {
+  if (asJson) {
+    const shown = { gateway_id: gatewayId, gateway_name: gatewayName, device_id: deviceId, urls };
+    terminal.print(JSON.stringify({ ...shown, replaced_device_id: replaced ?? null }));
+  } else terminal.print(deviceId);
+  terminal.say(`Paired with "${gatewayName}" as device ${deviceId}. "postern connect" brings its models here.`);
+  if (replaced === undefined) return;
+  terminal.say(`It takes the place of device ${replaced}, which still counts at home: "postern devices revoke" there.`);
+}
+
+/** As the clock on the wall shows it: `2026-01-31 12:00:00`. */
+function localTime(timeMs: number): string {
+  return new Date(timeMs).toLocaleString('sv-SE');
+}

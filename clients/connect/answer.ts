@@ -1,0 +1,36 @@
+/** Home's answer onto the local wire: its status and headers at once, its body no faster than the client reads. */
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+
+/** RFC 9110 §7.6.1: about one connection, and this is another one. What pages may read is decided here, not at home. */
+const OWN_HEADERS =
+  /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|access-control-.*|set-cookie)$/;
+
+/**
+ * @param gone fires when the client has left
+ * @throws what the body throws when it breaks off; the client then sees that the answer is not whole, never an end.
+ * Where the client has left, nothing
+ */
+export async function sendAnswer(response: ServerResponse, answer: Response, gone: AbortSignal): Promise<void> {
+  const own = [...answer.headers].filter(([name]) => !OWN_HEADERS.test(name));
+  response.writeHead(answer.status, Object.fromEntries(own));
+  // A stream's first event may be far away, and clients wait for the status.
+  response.flushHeaders();
+  if (answer.body === null) return void response.end();
+  const reader = answer.body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (gone.aborted) return;
+      if (done) return void response.end();
+      if (!response.write(value)) await once(response, 'drain', { signal: gone });
+    }
+  } catch (error) {
+    if (gone.aborted) return;
+    response.destroy();
+    throw error;
+  } finally {
+    // Lets go of the answer where it was not read to its end; one that has ended or failed takes no notice.
+    void reader.cancel().catch(() => undefined);
+  }
+}

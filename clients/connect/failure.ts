@@ -1,0 +1,127 @@
+/**
+ * What this server says itself, where home has said nothing: one status for each failure, in the shape of the wire style
+ * that was spoken. A failure that home tells of is home's answer and passes through as it is.
+ */
+import { PosternError, type PosternErrorCode } from '../sdk/index.ts';
+
+/** What this server refuses by itself. */
+type LocalCode =
+  'bad_request' | 'cross_site' | 'forbidden' | 'foreign_host' | 'internal' | 'method_not_allowed' | 'overloaded';
+
+type FailureCode = LocalCode | PosternErrorCode;
+
+/** None can be missing. Those of an invite come from no call. */
+const STATUSES: Readonly<Record<FailureCode, number>> = {
+  bad_request: 400,
+  forbidden: 403,
+  foreign_host: 403,
+  cross_site: 403,
+  method_not_allowed: 405,
+  overloaded: 503,
+  internal: 500,
+
+  offline: 503,
+  busy: 503,
+  wrong_gateway: 502,
+  incompatible: 502,
+  refused: 401,
+  revoked: 401,
+  body_too_large: 413,
+  cancelled: 502,
+  gateway_stopped: 502,
+  gateway_failed: 502,
+  session_expired: 502,
+  truncated: 502,
+  records_gone: 502,
+  damaged: 502,
+  answer_lost: 502,
+  restarted: 502,
+  unanswered: 502,
+  closed: 503,
+
+  invite_unreadable: 500,
+  invite_over: 500,
+  invite_used: 500,
+  pairing_denied: 500,
+  approval_expired: 500,
+  too_many_approvals: 500,
+};
+
+/** Nothing was done yet, so a client may ask again by itself. After all others it could be done twice. */
+const REPEATABLE: ReadonlySet<FailureCode> = new Set(['offline', 'busy', 'overloaded', 'closed']);
+
+/** By this the SDKs of OpenAI and Anthropic leave off what they do after any 5xx. */
+const NO_REPEAT = { 'x-should-retry': 'false' } as const;
+
+/** The message is for whoever reads the client's error, and names the remedy. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly code: LocalCode | 'body_too_large';
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: LocalCode | 'body_too_large', message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.code = code;
+    this.headers = headers;
+  }
+}
+
+export interface Failure {
+  readonly code: FailureCode;
+  readonly status: number;
+  readonly message: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The words of an error that was not written for a client stay inside: they could quote its prompt. */
+export function failureOf(error: unknown): Failure {
+  const isOurs = error instanceof Refusal || error instanceof PosternError;
+  const code = isOurs ? error.code : 'internal';
+  const status = STATUSES[code];
+  return {
+    code,
+    status,
+    message: isOurs ? error.message : 'Something went wrong in "postern connect" itself. Ask again.',
+    headers: {
+      ...(error instanceof Refusal ? error.headers : {}),
+      ...(status >= 500 && !REPEATABLE.has(code) ? NO_REPEAT : {}),
+    },
+  };
+}
+
+type Style = 'openai' | 'anthropic' | 'ollama';
+
+const ALIAS = /^\/(?:v1\/api|v1|api)(?=\/)/;
+const OLLAMA_PATHS = new Set(['/chat', '/generate', '/tags', '/show', '/ps', '/version', '/embed']);
+
+/** @param target path and query as they were asked for */
+function styleOf(target: string): Style {
+  const path = target.replace(/[?#].*$/s, '').replace(ALIAS, '');
+  if (path === '/messages' || path.startsWith('/messages/')) return 'anthropic';
+  return OLLAMA_PATHS.has(path) ? 'ollama' : 'openai';
+}
+
+/** The body, as clients of the address that was asked for read it. */
+export function encodeFailure({ code, status, message }: Failure, target: string): object {
+  switch (styleOf(target)) {
+    case 'anthropic':
+      return { type: 'error', error: { type: anthropicType(status), message } };
+    case 'ollama':
+      return { error: message };
+    case 'openai':
+      return { error: { message, type: openAiType(status), param: null, code } };
+  }
+}
+
+/** https://platform.claude.com/docs/en/api/errors */
+function anthropicType(status: number): string {
+  if (status === 413) return 'request_too_large';
+  if (status === 503) return 'overloaded_error';
+  return status >= 500 ? 'api_error' : openAiType(status);
+}
+
+function openAiType(status: number): string {
+  if (status === 401) return 'authentication_error';
+  if (status === 403) return 'permission_error';
+  return status >= 500 ? 'internal_error' : 'invalid_request_error';
+}

@@ -1,0 +1,156 @@
+/** A gateway at home and a second laptop, each in a network namespace of its own, by nothing but the commands. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createNetwork, fetchOn, type Machine, type TestNetwork } from '../support/network.ts';
+import { has, networkNamespaces } from '../support/requirements.ts';
+import { cliPath, runCli, startServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/wait.ts';
+
+const clients = new URL('../../dist/test/support/laptop-clients-program.js', import.meta.url).pathname;
+
+describe.runIf(has(networkNamespaces))('a second laptop', () => {
+  let network: TestNetwork;
+  let gateway: TestServer;
+  let laptopHome: string;
+  let laptop: TestServer;
+
+  beforeAll(async () => {
+    network = await createNetwork();
+    gateway = await startServer({ within: network.home.within, args: ['--expose'] });
+    laptopHome = await mkdtemp(join(tmpdir(), 'postern-laptop-'));
+  });
+  afterAll(async () => {
+    await laptop?.stop();
+    await gateway?.stop();
+    await rm(laptopHome, { recursive: true, force: true });
+    await network?.remove();
+  });
+
+  /** A program on one of the machines, and what it has said so far. */
+  function begin(machine: Machine, args: readonly string[], home: string, input = '') {
+    const [command, ...rest] = [...machine.within, process.execPath, ...args];
+    const child = spawn(command!, rest, {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, SVC_HOME: home, SVC_IDENTITY_STORE: 'vault' },
+    });
+    let stderr = '';
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    child.stdin.end(input);
+    return { child, words: () => stderr };
+  }
+  async function end({ child, words }: ReturnType<typeof begin>) {
+    const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+    return { code: code as number | null, stdout, stderr: words() };
+  }
+  /** The invite, when it can be used; its command goes on until it was. */
+  async function invite(...args: string[]): Promise<string> {
+    const { child } = begin(network.home, [cliPath, 'invite', ...args], gateway.home);
+    const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+    return line;
+  }
+  const pair = (invitation: string, ...args: string[]) =>
+    begin(network.guest, [cliPath, 'pair', '-', ...args], laptopHome, invitation);
+  const connect = () => startServer({ home: laptopHome, within: network.guest.within, program: [cliPath, 'connect'] });
+  const onLaptop = (path: string, init?: RequestInit) => fetchOn(network.guest, laptop.url + path, init);
+  const atHome = (...args: string[]) => end(begin(network.home, [cliPath, ...args], gateway.home));
+
+  test('is paired by what "postern invite" printed', async () => {
+    const { code, stdout, stderr } = await end(pair(await invite(), '--name', 'my laptop', '--json'));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('postern connect') });
+    const { device_id: deviceId, gateway_id: gatewayId } = JSON.parse(stdout) as Record<string, string>;
+    expect(stderr.indexOf(gatewayId!)).toBeLessThan(stderr.indexOf('Secrets are in'));
+    expect(stderr).toContain(`http://${network.home.address}:${gateway.port}`);
+    expect((await atHome('identity', 'show')).stdout).toContain(gatewayId);
+    expect((await atHome('devices')).stdout).toContain(deviceId);
+    expect((await atHome('devices')).stdout).toContain('my laptop');
+    const { stdout: listed } = await runCli(['gateways', '--json'], { SVC_HOME: laptopHome });
+    expect(JSON.parse(listed)).toMatchObject([{ gateway_id: gatewayId, device_id: deviceId }]);
+  });
+
+  test('serves official clients there that know nothing of it', async () => {
+    laptop = await connect();
+    await until(() => laptop.log().includes('Home is reached.'));
+    const { stdout } = await end(begin(network.guest, [clients], laptopHome, JSON.stringify({ url: laptop.url })));
+    const paris = 'The capital of France is Paris.';
+    expect(JSON.parse(stdout)).toEqual({
+      openai: paris,
+      'openai stream': paris,
+      'openai responses': paris,
+      'anthropic stream': paris,
+      ollama: paris,
+      'ollama stream': paris,
+    });
+  });
+
+  test('is a device there and not the owner, whatever it asks for', async () => {
+    for (const path of ['/admin/status', '/v1/../admin/status', '/secure/call', '/pair-invite', '//admin/status']) {
+      const { status } = await onLaptop(path, path === '/admin/status' ? {} : { method: 'POST', body: '{}' });
+      expect([400, 403, 404, 405], path).toContain(status);
+    }
+  });
+
+  test('can be reached by nobody but itself', async () => {
+    const port = new URL(laptop.url).port;
+    expect(await fetchOn(network.home, `http://${network.guest.address}:${port}/`)).toMatchObject({
+      error: 'ECONNREFUSED',
+    });
+    expect(await onLaptop('/v1/models', { headers: { origin: 'https://evil.example' } })).toMatchObject({
+      status: 403,
+    });
+  });
+
+  test('keeps no prompt and shows no key', async () => {
+    await onLaptop('/v1/chat/completions', {
+      method: 'POST',
+      body: '{"model":"foundation","messages":[{"role":"user","content":"CANARY"}]}',
+    });
+    expect(laptop.log()).not.toContain('CANARY');
+    const entry = JSON.parse(await readFile(join(laptopHome, 'paired.json'), 'utf8')) as object;
+    expect(JSON.stringify(entry)).not.toMatch(/[A-Za-z0-9_-]{43}/);
+  });
+
+  test('is told of by its owner: revoked, it is turned away, and paired again it is let in', async () => {
+    const list = JSON.parse((await atHome('devices', '--json')).stdout) as { id: string }[];
+    expect(await atHome('devices', 'revoke', list[0]!.id)).toMatchObject({ code: 0 });
+    expect(await onLaptop('/v1/models')).toMatchObject({ status: 401, body: expect.stringContaining('pair') });
+    await until(() => laptop.log().includes('Home can not be reached.'));
+    await laptop.stop();
+    const again = await end(pair(await invite()));
+    expect(again).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(`takes the place of device ${list[0]!.id}`),
+    });
+    laptop = await connect();
+    expect(await onLaptop('/v1/models')).toMatchObject({ status: 200 });
+  });
+
+  test('waits for its owner where they want to be asked', async () => {
+    const asking = pair(await invite('--approve'));
+    const id = await until(async () => {
+      const { stdout } = await atHome('approvals', '--json');
+      return (JSON.parse(stdout) as { id: string }[])[0]?.id;
+    });
+    expect(asking.words()).toContain('The owner at home has to say yes');
+    expect(await atHome('approve', id)).toMatchObject({ code: 0 });
+    expect(await end(asking)).toMatchObject({ code: 0 });
+  });
+
+  test('says that home went away, and that it is back', async () => {
+    const { home, port } = gateway;
+    gateway.process.kill('SIGTERM');
+    await once(gateway.process, 'exit');
+    expect((await onLaptop('/v1/models')).status).toBeGreaterThanOrEqual(502);
+    await until(() => laptop.log().includes('Home can not be reached.'));
+    // The last of two flags counts.
+    const back = await startServer({ home, within: network.home.within, args: ['--expose', '--port', String(port)] });
+    gateway = { ...back, stop: async () => (await back.stop(), rm(home, { recursive: true, force: true })) };
+    await until(() => laptop.log().endsWith('Home is reached.\n'));
+    expect(await onLaptop('/v1/models')).toMatchObject({ status: 200 });
+  });
+});
