@@ -1,6 +1,7 @@
 /** The service: where everything is wired together, started, and brought to an orderly end. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gatewayCrypto } from '../channel/node/crypto.ts';
 import { createApprovalQueue, type ApprovalQueue } from '../core/approvals/approval-queue.ts';
 import { writeRunFile } from '../core/config/home.ts';
 import type { Settings } from '../core/config/settings.ts';
@@ -18,6 +19,7 @@ import { setProcessTimer } from '../core/timer.ts';
 import { createApprovalFeed, type ApprovalFeed } from '../gateway/approval-feed.ts';
 import type { AccessSettings } from '../gateway/identify.ts';
 import type { Listener } from '../gateway/listener.ts';
+import { routeBodyBytes } from '../gateway/find-route.ts';
 import { createLiveRequests } from '../gateway/live-requests.ts';
 import { createMetrics } from '../gateway/metrics.ts';
 import { createRecorder, type Recorder, type RecorderOptions } from '../gateway/request-log/recorder.ts';
@@ -25,6 +27,7 @@ import { createRequestLog, type RequestLog } from '../gateway/request-log/reques
 import type { Services } from '../gateway/route.ts';
 import { routes } from '../gateway/routes.ts';
 import { createRunToken } from '../gateway/run-token.ts';
+import { createSealedDoor, type DoorOptions, type SealedDoor } from '../gateway/sealed/sealed-door.ts';
 import { createGateway } from '../gateway/server.ts';
 import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
 import { CommandError, type CommandContext } from './command.ts';
@@ -49,6 +52,7 @@ export interface Running {
   readonly requestLog: RequestLog;
   readonly approvals: ApprovalQueue;
   readonly approvalFeed: ApprovalFeed;
+  readonly door: SealedDoor;
   readonly database: Database;
   readonly identity: IdentityService;
   /** Fires when the service was asked over HTTP to stop. */
@@ -68,25 +72,38 @@ export async function startService(settings: Settings, context: CommandContext):
     keepDays: settings['log.days'],
     onFailure: (message) => terminal.say(message),
   });
-  const metrics = createMetrics({ inference: models.inference, connections: () => listener.counts() });
+  const metrics = createMetrics({ inference: models.inference, connections: () => gateway.listener.counts() });
   const token = createRunToken();
   const live = createLiveRequests({ setTimer: setProcessTimer });
-  const identity = identityService(context, database, (kids) => live.end(kids));
+  const identity = identityService(context, database, async (kids) => {
+    // The channel says goodbye in its own words first.
+    await Promise.all([door.revoke(kids), live.end(kids)]);
+  });
   const approval = openApprovals(identity, terminal);
   let port = settings['server.port'];
-  const listener: Listener = await createGateway({
+  const facts: Services['gatewayFacts'] = (key) => gatewayFacts(key, { port, isExposed: settings['server.expose'] });
+  const door = openDoor(settings, {
+    identity,
+    database,
+    approvals: approval.approvals,
+    gatewayFacts: facts,
+    run: (request, caller) => gateway.runInner(request, caller),
+    say: (words) => terminal.say(words),
+  });
+  const gateway = await createGateway({
     routes,
     services: {
       ...models,
       responses: createResponseStore({ database, now: Date.now }),
       keys: identity,
-      gatewayFacts: (key) => gatewayFacts(key, { port, isExposed: settings['server.expose'] }),
+      gatewayFacts: facts,
       appOrigin: settings['pairing.appOrigin'] ?? undefined,
       requestLog,
       ...approval,
+      door,
       metrics,
       now: Date.now,
-      control: { version, startedAtMs, connections: () => listener.counts(), shutDown: () => shutDown.abort() },
+      control: { version, startedAtMs, connections: () => gateway.listener.counts(), shutDown: () => shutDown.abort() },
     },
     guard: { hostnames: settings['server.hostnames'], allowedOrigins: settings['server.allowedOrigins'] },
     access: accessSettings(settings),
@@ -99,10 +116,11 @@ export async function startService(settings: Settings, context: CommandContext):
     }),
     logLevel: 'warn',
   });
+  const { listener } = gateway;
   ({ port } = await listen(listener, settings));
   await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
   void identity.begin();
-  return { port, listener, ...models, requestLog, ...approval, database, identity, shutDown: shutDown.signal };
+  return { port, listener, ...models, requestLog, ...approval, door, database, identity, shutDown: shutDown.signal };
 }
 
 /** The models there are, and what answers with them. */
@@ -119,6 +137,25 @@ function openModels(
     onRunnerDeath: (message) => terminal.say(message),
   });
   return { catalog, modelDetails, inference, modelDigests: createModelDigests({ database }) };
+}
+
+interface DoorParts extends Pick<DoorOptions, 'database' | 'approvals' | 'gatewayFacts' | 'run'> {
+  readonly identity: IdentityService;
+  readonly say: (words: string) => void;
+}
+
+function openDoor(settings: Settings, { identity, say, ...parts }: DoorParts): SealedDoor {
+  return createSealedDoor({
+    ...parts,
+    openPairings: () => identity.openPairings(),
+    crypto: () => gatewayCrypto(settings['channel.crypto']),
+    maxBodyBytes: (method, path) => routeBodyBytes(method, path),
+    tickMs: settings['channel.streamTickMs'],
+    now: Date.now,
+    elapsed: () => performance.now(),
+    setTimer: setProcessTimer,
+    onError: () => say('A sealed call has failed inside the service.'),
+  });
 }
 
 function openApprovals(
@@ -215,7 +252,7 @@ function listenError(error: unknown, port: number): unknown {
 
 /** Answers under way may finish; those that take too long are told in their own stream why they end. */
 export async function endService(running: Running, now: AbortSignal): Promise<void> {
-  const { listener, inference, modelDigests, requestLog, approvals, approvalFeed, database, identity } = running;
+  const { listener, inference, modelDigests, requestLog, approvals, approvalFeed, door, database, identity } = running;
   const grace = new AbortController();
   const closed = listener.close().finally(() => grace.abort());
   // Nobody can approve any more: the door is shut.
@@ -223,7 +260,7 @@ export async function endService(running: Running, now: AbortSignal): Promise<vo
   approvalFeed.close();
   const patience = AbortSignal.any([grace.signal, now]);
   await sleep(SHUTDOWN_GRACE_MS, undefined, { signal: patience }).catch(() => undefined);
-  await inference.close();
+  await Promise.all([inference.close(), door.close()]);
   await Promise.race([closed, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
   listener.cut();
   await closed;

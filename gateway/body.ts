@@ -24,14 +24,40 @@ export function readBody(request: IncomingMessage, { maxBytes, keep }: ReadOptio
     request.on('error', reject);
     request.on('close', () => {
       // Most requests close whole; an error that nobody sees would cost them its stack.
-      if (!request.complete) reject(new RequestError('bad_request', 'The request was cut off.'));
+      if (!request.complete) reject(cutOff());
     });
   });
+}
+
+/**
+ * The body as it comes. Leaving off in the middle ends nothing: whoever reads on later, reads on from there.
+ * @throws {RequestError} `body_too_large` as soon as the actual length says so; `bad_request` where it is cut off
+ */
+export function streamBody(request: IncomingMessage, maxBytes: number): AsyncIterable<Uint8Array> {
+  const chunks = request.iterator({ destroyOnReturn: false });
+  let length = 0;
+  const body: AsyncIterable<Uint8Array> & AsyncIterator<Uint8Array> = {
+    [Symbol.asyncIterator]: () => body,
+    async next() {
+      const step: IteratorResult<Buffer, undefined> = await chunks.next().catch(() => Promise.reject(cutOff()));
+      if (step.done === true) return step;
+      length += step.value.length;
+      if (length <= maxBytes) return step;
+      await chunks.return?.();
+      throw bodyTooLarge(maxBytes);
+    },
+  };
+  return body;
 }
 
 /** @throws {RequestError} `body_too_large`, before a byte of the body is read */
 export function checkDeclaredLength(request: IncomingMessage, maxBytes: number): void {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw bodyTooLarge(maxBytes);
+}
+
+/** Whether all of it has come. One that was made in process knows no `complete`. */
+export function isHeard(request: IncomingMessage): boolean {
+  return request.complete || request.readableEnded;
 }
 
 /** What of a refused body is read and dropped after the answer went out. */
@@ -43,13 +69,17 @@ const MAX_DRAIN_BYTES = 64 * 1024 * 1024;
  */
 export async function* answerEarly(text: string, request: IncomingMessage): AsyncGenerator<string> {
   yield text;
-  if (request.complete || request.destroyed) return;
+  if (isHeard(request) || request.destroyed) return;
   let dropped = 0;
   request.on('data', (chunk: Buffer) => {
     dropped += chunk.length;
     if (dropped > MAX_DRAIN_BYTES) request.destroy();
   });
   await new Promise((resolve) => request.once('end', resolve).once('close', resolve));
+}
+
+function cutOff(): RequestError {
+  return new RequestError('bad_request', 'The request was cut off.');
 }
 
 function bodyTooLarge(maxBytes: number): RequestError {

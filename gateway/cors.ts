@@ -61,5 +61,5 @@ function allowedHeaders({ access, requestedHeaders }: PreflightRequest): string 
 }
 
 function isOpen(access: AccessClass): boolean {
-  return access === 'public' || access === 'health' || access === 'inference';
+  return access === 'public' || access === 'channel' || access === 'health' || access === 'inference';
 }

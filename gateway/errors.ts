@@ -7,16 +7,24 @@ import type { Refusal } from './policy.ts';
 
 /** Failures that the gateway itself finds, before any of its handlers runs. */
 export type RequestErrorCode =
+  | 'already_dispatched'
+  | 'approval_expired'
   | 'approval_needs_code'
   | 'approval_settled'
   | 'bad_request'
   | 'body_too_large'
   | 'foreign_host'
+  | 'idempotency_key_reused'
   | 'identity_unavailable'
+  | 'invite_over'
+  | 'invite_used'
   | 'method_not_allowed'
   | 'not_found'
   | 'not_implemented'
+  | 'pairing_denied'
   | 'rate_limited'
+  | 'records_gone'
+  | 'too_many_approvals'
   | 'too_many_invites'
   | 'unsupported_media_type';
 
@@ -46,17 +54,25 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   agent_scope_denied: { status: 403, type: 'permission_error' },
   cross_site: { status: 403, type: 'permission_error' },
   forbidden: { status: 403, type: 'permission_error' },
+  pairing_denied: { status: 403, type: 'permission_error' },
   foreign_host: { status: 403, type: 'permission_error' },
   model_not_found: { status: 404, type: 'invalid_request_error' },
   not_found: { status: 404, type: 'invalid_request_error' },
   method_not_allowed: { status: 405, type: 'invalid_request_error' },
+  approval_expired: { status: 408, type: 'invalid_request_error' },
+  already_dispatched: { status: 409, type: 'invalid_request_error' },
   approval_needs_code: { status: 409, type: 'invalid_request_error' },
   approval_settled: { status: 409, type: 'invalid_request_error' },
+  invite_used: { status: 409, type: 'invalid_request_error' },
+  invite_over: { status: 410, type: 'invalid_request_error' },
+  records_gone: { status: 410, type: 'invalid_request_error' },
   too_many_invites: { status: 409, type: 'invalid_request_error' },
   body_too_large: { status: 413, type: 'invalid_request_error' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error' },
+  idempotency_key_reused: { status: 422, type: 'invalid_request_error' },
   secure_channel_required: { status: 426, type: 'upgrade_required' },
   rate_limited: { status: 429, type: 'rate_limit_error' },
+  too_many_approvals: { status: 429, type: 'rate_limit_error' },
   internal: { status: 500, type: 'internal_error' },
   engine_failed: { status: 500, type: 'internal_error' },
   not_implemented: { status: 501, type: 'invalid_request_error' },

@@ -58,11 +58,18 @@ interface IdentifyOptions {
   readonly elapsed: () => number;
 }
 
-export function createIdentifier(options: IdentifyOptions): (arrival: Arrival) => Promise<Identified> {
+export interface Identifier {
+  /** Of a request that arrived on a socket. */
+  readonly identify: (arrival: Arrival) => Promise<Identified>;
+  /** Of one from inside a sealed call, whose caller is known; the limits are those of every key. */
+  readonly admitDevice: (caller: Caller, response: ServerResponse) => Identified;
+}
+
+export function createIdentifier(options: IdentifyOptions): Identifier {
   const { settings, runToken, elapsed } = options;
   const failures = createRateWindow({ limit: MAX_FAILURES_PER_MINUTE, now: elapsed });
   const uses = createRateWindow({ limit: settings.requestsPerMinute, now: elapsed });
-  return async (arrival) => {
+  const identify = async (arrival: Arrival): Promise<Identified> => {
     const { headers, headersDistinct, provenance } = arrival;
     const { isLoopback } = provenance;
     const hasRunToken = isRunToken(headers[RUN_TOKEN_HEADER], runToken);
@@ -91,6 +98,14 @@ export function createIdentifier(options: IdentifyOptions): (arrival: Arrival) =
     // No await since the verdict: either a revocation finds this request, or the verdict has found the revocation.
     const { kid, scope } = verdict.key;
     return { ...as({ scope, keyId: kid }), ...admit(kid, { ...options, uses, response: arrival.response }) };
+  };
+  return {
+    identify,
+    admitDevice(caller, response) {
+      const { keyId } = caller;
+      if (keyId === undefined) throw new TypeError('a device comes with its grant');
+      return { caller, hasRunToken: false, ...admit(keyId, { ...options, uses, response }) };
+    },
   };
 }
 

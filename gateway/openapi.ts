@@ -9,6 +9,7 @@ import type { Route } from './route.ts';
 /** What each class asks of a caller, in a sentence. `docs/access.md` has the table. */
 const ACCESS: Readonly<Record<AccessClass, string>> = {
   public: 'Open to everybody; anonymous remote callers are limited.',
+  channel: 'Open to everybody but calls that are sealed already; bytes, not JSON: see PROTOCOL.md.',
   health: 'Open to everybody; strangers see the status and the time only.',
   inference: 'Open on this machine; others need an access key.',
   tools: 'Open on this machine, not to foreign web pages; others need an access key.',

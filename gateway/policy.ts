@@ -5,7 +5,8 @@
 import type { AgentAddress, Caller } from './caller.ts';
 import type { Site } from './guard.ts';
 
-export type AccessClass = 'public' | 'health' | 'inference' | 'tools' | 'agents' | 'dispatch' | 'admin';
+/** `channel` is how a device gets in, sealed or to be paired: for everybody but those who are in. */
+export type AccessClass = 'public' | 'channel' | 'health' | 'inference' | 'tools' | 'agents' | 'dispatch' | 'admin';
 
 export interface PolicyRequest {
   readonly caller: Caller;
@@ -45,6 +46,8 @@ export function decide(access: AccessClass, request: PolicyRequest): Verdict {
   switch (access) {
     case 'public':
       return FULL;
+    case 'channel':
+      return caller.sealed ? refuse('forbidden') : FULL;
     case 'health':
       return isKnown && !isUninvited(site) ? FULL : SUMMARY;
     case 'inference':

@@ -1,9 +1,9 @@
 /**
- * Counts by name in windows of a minute. Fastify's plugin does this for anonymous callers by itself, as a step before a
+ * Counts by name in windows of time. Fastify's plugin does this for anonymous callers by itself, as a step before a
  * handler; here the counting is part of finding out who calls, and has two ends: to look, and to count.
  */
 
-const WINDOW_MS = 60_000;
+const MINUTE_MS = 60_000;
 
 /** Names that are counted at a time; beyond that the one whose window began first is forgotten. */
 export const MAX_NAMES = 10_000;
@@ -20,13 +20,15 @@ interface Window {
 }
 
 interface WindowOptions {
-  /** How many a minute. */
+  /** How many in a window. */
   readonly limit: number;
+  /** A minute, where nothing is said. */
+  readonly windowMs?: number;
   /** Milliseconds that never go back. */
   readonly now: () => number;
 }
 
-export function createRateWindow({ limit, now }: WindowOptions): RateWindow {
+export function createRateWindow({ limit, windowMs = MINUTE_MS, now }: WindowOptions): RateWindow {
   // In the order in which they began, which is the order in which they end.
   const windows = new Map<string, Window>();
   const open = (name: string): Window | undefined => {
@@ -42,7 +44,7 @@ export function createRateWindow({ limit, now }: WindowOptions): RateWindow {
       return Math.ceil((window.endsAtMs - now()) / 1000);
     },
     count(name) {
-      const window = open(name) ?? { endsAtMs: now() + WINDOW_MS, count: 0 };
+      const window = open(name) ?? { endsAtMs: now() + windowMs, count: 0 };
       window.count += 1;
       windows.set(name, window);
       const [first] = windows.keys();

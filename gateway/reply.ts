@@ -36,7 +36,7 @@ function plainHeaders(reply: FastifyReply): Record<string, string | string[]> {
 
 async function sendStream(
   response: ServerResponse,
-  pieces: AsyncIterable<string>,
+  pieces: AsyncIterable<string | Uint8Array>,
   { isEventStream, hasBody }: { readonly isEventStream: boolean; readonly hasBody: boolean },
 ): Promise<void> {
   // To HEAD no piece is sent; one is taken all the same, since a generator lets go only of what it has begun.

@@ -18,6 +18,7 @@ import type { OutwardError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 import type { AccessClass } from './policy.ts';
 import type { RequestLog } from './request-log/request-log.ts';
+import type { SealedDoor } from './sealed/sealed-door.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -36,6 +37,8 @@ export interface Route {
   readonly body?: z.ZodType;
   /** The error body of the style that this route speaks. */
   readonly encodeError: (error: OutwardError) => object;
+  /** The handler gets the body as it comes, in `stream`, and not before. */
+  readonly readsStream?: true;
   /** Absent: the route belongs to the contract, but this version does not have it yet (501, after policy). */
   readonly handle?: (request: GatewayRequest, services: Services) => Promise<Reply> | Reply;
 }
@@ -47,7 +50,12 @@ export interface GatewayRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** Empty on a route that reads a stream. */
   readonly body: Uint8Array;
+  /** The body of a route that reads one. @throws {RequestError} `body_too_large` in the middle, when that shows */
+  readonly stream: AsyncIterable<Uint8Array>;
+  /** Whom limits count the request under; see `sourceOf`. */
+  readonly party: string;
   /** Fires when the client goes away. */
   readonly signal: AbortSignal;
 }
@@ -56,9 +64,11 @@ export interface Reply {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   /** An object is sent as JSON; an iterable is streamed, piece by piece, as fast as the client takes it. */
-  readonly body: object | string | AsyncIterable<string>;
+  readonly body: object | string | AsyncIterable<string | Uint8Array>;
   /** Fires when the connection is to be cut in the middle of a stream, even though its client does not read. */
   readonly cut?: AbortSignal;
+  /** The request log leaves it out: what it carried has entries of its own. */
+  readonly isCarrier?: boolean;
 }
 
 /** What handlers may use. Built once, by whoever wires the program together. */
@@ -74,6 +84,7 @@ export interface Services {
   /** Where the app is served that reads the links of invites. */
   readonly appOrigin: string | undefined;
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
+  readonly door: Pick<SealedDoor, 'handle'>;
   readonly approvals: Pick<ApprovalQueue, 'list' | 'decide'>;
   readonly approvalFeed: Pick<ApprovalFeed, 'open'>;
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;

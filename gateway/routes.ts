@@ -4,13 +4,7 @@
  *
  * Paths stand without their aliases: `/v1`, `/api` and `/v1/api` in front of any of them mean the same.
  */
-import {
-  CONFIG_BODY_BYTES,
-  NO_BODY_BYTES,
-  PAIRING_BODY_BYTES,
-  PUBLIC_BODY_BYTES,
-  SESSION_BODY_BYTES,
-} from './bounds.ts';
+import { CONFIG_BODY_BYTES, NO_BODY_BYTES, PAIRING_BODY_BYTES, PUBLIC_BODY_BYTES } from './bounds.ts';
 import type { AccessClass } from './policy.ts';
 import type { Method, Route } from './route.ts';
 import { adminShutdown, adminStatus } from './routes/admin.ts';
@@ -30,6 +24,7 @@ import { openApi } from './routes/openapi.ts';
 import { ollamaPs, ollamaShow, ollamaTags, ollamaVersion } from './routes/ollama-models.ts';
 import { clearRequests, listRequests } from './routes/request-log.ts';
 import { createResponse, deleteResponse, getResponse, listInputItems } from './routes/responses.ts';
+import { pairInvite, secureCall, secureSession } from './routes/secure.ts';
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
 /** A row of the contract whose part of the service does not exist yet. */
@@ -53,11 +48,11 @@ function bodyBytes(method: Method): number {
 export const routes: readonly Route[] = [
   root,
   openApi(() => routes),
-  planned('public', 'GET', '/pair/challenge'),
-  planned('public', 'POST', '/pair', PAIRING_BODY_BYTES),
-  planned('public', 'POST', '/pair-invite', PAIRING_BODY_BYTES),
-  planned('public', 'POST', '/secure/session', SESSION_BODY_BYTES),
-  planned('public', 'POST', '/secure/call'),
+  planned('channel', 'GET', '/pair/challenge'),
+  planned('channel', 'POST', '/pair', PAIRING_BODY_BYTES),
+  pairInvite,
+  secureSession,
+  secureCall,
 
   health,
 

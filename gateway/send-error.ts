@@ -1,7 +1,7 @@
 /** Every failure on its way out, in the shape of the style that was spoken, and into the log where it is ours. */
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { answerEarly } from './body.ts';
+import { answerEarly, isHeard } from './body.ts';
 import { outwardError, RequestError, type OutwardError } from './errors.ts';
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
@@ -24,7 +24,7 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
       'content-type': 'application/json; charset=utf-8',
       'content-length': Buffer.byteLength(text),
     })
-    .send(request.raw.complete ? text : Readable.from(answerEarly(text, request.raw)));
+    .send(isHeard(request.raw) ? text : Readable.from(answerEarly(text, request.raw)));
 }
 
 /** A failed request as its client is told of it. */

@@ -16,16 +16,17 @@ import Fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from 'fastify';
-import { checkDeclaredLength, readBody } from './body.ts';
+import { checkDeclaredLength, readBody, streamBody } from './body.ts';
 import { NO_BODY_BYTES } from './bounds.ts';
 import { checkContentType, forgetMalformedContentType } from './content-type.ts';
 import { corsHeaders, preflightHeaders } from './cors.ts';
 import { refusalError, RequestError } from './errors.ts';
 import { judge, type GuardSettings, type Provenance } from './guard.ts';
-import { createIdentifier, type AccessSettings, type Arrival, type Identified } from './identify.ts';
+import { createIdentifier, type AccessSettings, type Identified, type Identifier } from './identify.ts';
 import type { LiveRequests } from './live-requests.ts';
 import { decide, type Verdict } from './policy.ts';
 import { sendReply } from './reply.ts';
+import { createInnerRunner, enterInner, type RunInner } from './sealed/inner-request.ts';
 import { createListener, type Listener } from './listener.ts';
 import type { Recorder } from './request-log/recorder.ts';
 import type { Method, Route, Services } from './route.ts';
@@ -67,11 +68,17 @@ const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'DELETE'];
 /** Requests a minute that one anonymous remote address may make, of all the routes that are open to it. */
 const ANONYMOUS_REQUESTS_PER_MINUTE = 60;
 
+export interface Gateway {
+  readonly listener: Listener;
+  /** Runs what came inside a sealed call. */
+  readonly runInner: RunInner;
+}
+
 /** The gateway, ready to listen. */
-export async function createGateway(options: GatewayOptions): Promise<Listener> {
+export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const app = createApp(options);
   const judged = new WeakMap<IncomingMessage, Judged>();
-  const identify = createIdentifier({
+  const identifier = createIdentifier({
     keys: options.services.keys,
     live: options.live,
     settings: options.access,
@@ -84,18 +91,20 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
     max: ANONYMOUS_REQUESTS_PER_MINUTE,
     timeWindow: 60_000,
     keyGenerator: (request) => sourceOf(request.socket.remoteAddress),
-    allowList: (request) => judged.get(request.raw)?.caller.scope !== 'nobody',
+    // The channel's doors have limits of their own: a device that is in makes many calls, and shows nothing outside.
+    allowList: (request) =>
+      judged.get(request.raw)?.caller.scope !== 'nobody' || routeOf(request)?.access === 'channel',
     errorResponseBuilder: () =>
       new RequestError('rate_limited', 'Too many requests from this address. Try again in a minute.'),
   });
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
-    readBody(payload, {
-      maxBytes: routeOf(request)?.maxBodyBytes ?? NO_BODY_BYTES,
-      keep: isLetIn(judged.get(request.raw)),
-    }),
-  );
+  app.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
+    const route = routeOf(request);
+    const maxBytes = route?.maxBodyBytes ?? NO_BODY_BYTES;
+    const keep = isLetIn(judged.get(request.raw));
+    return keep && route?.readsStream === true ? streamBody(payload, maxBytes) : readBody(payload, { maxBytes, keep });
+  });
 
   app.addHook('onRequest', async (request, reply) => {
     const record = options.recorder.of(request, reply);
@@ -104,7 +113,7 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
     forgetMalformedContentType(request.raw);
     const route = routeOf(request);
     checkDeclaredLength(request.raw, route?.maxBodyBytes ?? NO_BODY_BYTES);
-    const found = await judgeRequest({ request, reply, route, guard: options.guard, identify });
+    const found = await judgeRequest({ request, reply, route, guard: options.guard, identifier });
     judged.set(request.raw, found);
     record.identify({ caller: found.caller, source: found.caller.sealed ? 'sealed' : 'http' });
     reply.headers(corsHeaders({ ...webRequest(request, found), access: route?.access ?? 'public' }));
@@ -119,7 +128,10 @@ export async function createGateway(options: GatewayOptions): Promise<Listener> 
 
   addRoutes(app, options, judged);
   await app.ready();
-  return createListener((request, response) => app.routing(request, response));
+  return {
+    listener: createListener((request, response) => app.routing(request, response)),
+    runInner: createInnerRunner(app),
+  };
 }
 
 function addRoutes(app: FastifyInstance, options: GatewayOptions, judged: WeakMap<IncomingMessage, Judged>): void {
@@ -186,17 +198,28 @@ interface Judging {
   readonly reply: FastifyReply;
   readonly route: Route | undefined;
   readonly guard: GuardSettings;
-  readonly identify: (arrival: Arrival) => Promise<Identified>;
+  readonly identifier: Identifier;
 }
 
-async function judgeRequest({ request, reply, route, guard, identify }: Judging): Promise<Judged> {
+async function judgeRequest({ request, reply, route, guard, identifier }: Judging): Promise<Judged> {
   const { headers, headersDistinct, socket } = request.raw;
   // Only a real socket has an address worth believing: a request made in process looks as if it came from 127.0.0.1.
-  const peerAddress = socket instanceof Socket ? socket.remoteAddress : undefined;
+  if (!(socket instanceof Socket)) return judgeInner(reply, route, identifier);
+  const peerAddress = socket.remoteAddress;
   const provenance = judge({ peerAddress, headers }, guard);
-  const found = await identify({ headers, headersDistinct, peerAddress, provenance, response: reply.raw });
+  const found = await identifier.identify({ headers, headersDistinct, peerAddress, provenance, response: reply.raw });
   const { caller, hasRunToken } = found;
   const verdict = decide(route?.access ?? 'public', { caller, site: provenance.site, hasRunToken });
+  return { ...found, provenance, verdict };
+}
+
+/** A request from inside a sealed call is its device's; one that has lost its caller is nobody's. */
+function judgeInner(reply: FastifyReply, route: Route | undefined, identifier: Identifier): Judged {
+  const caller = enterInner(reply.raw);
+  if (caller === undefined) throw new RequestError('forbidden', 'A request from inside needs its caller.');
+  const found = identifier.admitDevice(caller, reply.raw);
+  const provenance: Provenance = { isLoopback: false, site: 'none', hasForeignHost: false };
+  const verdict = decide(route?.access ?? 'public', { caller, site: 'none', hasRunToken: false });
   return { ...found, provenance, verdict };
 }
 
@@ -265,13 +288,24 @@ async function answer({ request, reply, route, options, found, noteIgnored }: An
       query,
       headers: request.headers,
       body,
+      stream: isStream(request.body) ? request.body : noBody(),
+      party: sourceOf(request.raw.socket.remoteAddress),
       signal: gone.signal,
     },
     record.watchServices(options.services),
   );
+  if (result.isCarrier === true) record.forget();
   noteIgnored(route.path, result.headers?.[IGNORED_HEADER]);
   await sendReply(reply, record.watchReply(result));
   return reply;
+}
+
+function isStream(body: unknown): body is AsyncIterable<Uint8Array> {
+  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+}
+
+async function* noBody(): AsyncGenerator<Uint8Array> {
+  // There is none.
 }
 
 /** How many different notes are kept in mind, so that a client can't fill the log or the memory with new ones. */

@@ -82,6 +82,12 @@ const settingsSchema = z.strictObject({
   'inference.gpu': z.enum(['auto', 'off']).default('auto').register(definitions, {
     meaning: 'use a supported graphics card where there is one',
   }),
+  'channel.streamTickMs': z.int().min(0).max(200).default(40).register(definitions, {
+    meaning: 'how long a sealed stream collects its output before it sends a record, so that token times do not show',
+  }),
+  'channel.crypto': z.enum(['node', 'noble']).default('node').register(definitions, {
+    meaning: "what computes the sealed channel: this Node's OpenSSL, or the noble libraries, which are slower",
+  }),
   'access.requireKeyOnLoopback': z.boolean().default(false).register(definitions, {
     meaning: 'programs on this machine need an access key, too',
   }),

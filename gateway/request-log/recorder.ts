@@ -90,6 +90,11 @@ export class RequestRecord {
     return { ...services, inference: this.#inference.watch(services.inference, this.#callerName() ?? '') };
   }
 
+  /** Leaves the request out: what it carries has entries of its own. */
+  forget(): void {
+    this.#isOver = true;
+  }
+
   /** A stream goes on unchanged, and with its last piece the request is over. Other replies are over in `answer`. */
   watchReply(reply: Reply): Reply {
     const { body } = reply;
@@ -102,7 +107,7 @@ export class RequestRecord {
     this.#end({ isCancelled: false, payload });
   }
 
-  async *#watchStream(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+  async *#watchStream(pieces: AsyncIterable<string | Uint8Array>): AsyncGenerator<string | Uint8Array> {
     yield* pieces;
     this.#end({ isCancelled: false });
   }

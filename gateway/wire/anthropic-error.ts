@@ -13,6 +13,8 @@ type AnthropicErrorType =
   | 'overloaded_error';
 
 const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
+  already_dispatched: 'invalid_request_error',
+  approval_expired: 'invalid_request_error',
   approval_needs_code: 'invalid_request_error',
   approval_settled: 'invalid_request_error',
   too_many_invites: 'invalid_request_error',
@@ -25,14 +27,20 @@ const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
   cross_site: 'permission_error',
   forbidden: 'permission_error',
   foreign_host: 'permission_error',
+  pairing_denied: 'permission_error',
   secure_channel_required: 'permission_error',
   model_not_found: 'not_found_error',
   not_found: 'not_found_error',
+  idempotency_key_reused: 'invalid_request_error',
+  invite_over: 'invalid_request_error',
+  invite_used: 'invalid_request_error',
+  records_gone: 'invalid_request_error',
   method_not_allowed: 'invalid_request_error',
   unsupported_media_type: 'invalid_request_error',
   not_implemented: 'invalid_request_error',
   body_too_large: 'request_too_large',
   rate_limited: 'rate_limit_error',
+  too_many_approvals: 'rate_limit_error',
   internal: 'api_error',
   engine_failed: 'api_error',
   // What a client may repeat later, unchanged: those that are 503.

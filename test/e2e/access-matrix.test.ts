@@ -16,7 +16,8 @@ import { runCli, startServer, type TestServer } from '../support/server.ts';
 
 /** By address, not by what the route table says of it. */
 const CLASSES: readonly (readonly [RegExp, string])[] = [
-  [/^\/($|openapi\.json$|pair|secure\/)/, 'public'],
+  [/^\/($|openapi\.json$)/, 'public'],
+  [/^\/(pair|secure\/)/, 'channel'],
   [/^\/health$/, 'health'],
   [/^\/mcp\//, 'tools'],
   [/^\/(memory\/ingest|agents|tasks\/.*)$/, 'agents'],
@@ -26,10 +27,10 @@ const CLASSES: readonly (readonly [RegExp, string])[] = [
 ];
 const classOf = (path: string): string => CLASSES.find(([pattern]) => pattern.test(path))![1];
 
-const NAMES = ['public', 'health', 'inference', 'tools', 'agents', 'dispatch', 'admin'];
-const LOOPBACK = ['in', 'all', 'in', 'in', 'in', 'in', 'in'];
-const ANONYMOUS = ['in', 'summary', 401, 401, 401, 401, 403];
-const KNOWN = ['in', 'all', 'in', 'in', 'in', 426, 403];
+const NAMES = ['public', 'channel', 'health', 'inference', 'tools', 'agents', 'dispatch', 'admin'];
+const LOOPBACK = ['in', 'in', 'all', 'in', 'in', 'in', 'in', 'in'];
+const ANONYMOUS = ['in', 'in', 'summary', 401, 401, 401, 401, 403];
+const KNOWN = ['in', 'in', 'all', 'in', 'in', 'in', 426, 403];
 
 const ALIASES = ['', '/v1', '/api', '/v1/api'];
 /** What would end the server, or the keys, that the rest is asked of. */

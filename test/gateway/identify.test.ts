@@ -19,7 +19,7 @@ function createGate(settings: Partial<AccessSettings> = {}, open?: () => Promise
   const registry = keysOfMemory(time.now);
   const live = createLiveRequests({ setTimer: time.setTimer });
   let opened = 0;
-  const identify = createIdentifier({
+  const { identify } = createIdentifier({
     keys: {
       open: () => {
         opened += 1;

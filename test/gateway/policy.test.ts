@@ -8,7 +8,16 @@ import { decide, type AccessClass, type PolicyRequest, type Verdict } from '../.
 const OWN = '0x1111111111111111111111111111111111111111';
 const OTHER = '0x2222222222222222222222222222222222222222';
 
-const CLASSES: readonly AccessClass[] = ['public', 'health', 'inference', 'tools', 'agents', 'dispatch', 'admin'];
+const CLASSES: readonly AccessClass[] = [
+  'public',
+  'channel',
+  'health',
+  'inference',
+  'tools',
+  'agents',
+  'dispatch',
+  'admin',
+];
 const SITES: readonly Site[] = ['none', 'own', 'listed', 'any', 'foreign'];
 const CALLERS: Readonly<Record<string, Caller>> = {
   'this machine': { transport: 'loopback', sealed: false, credential: 'none', scope: 'owner' },
@@ -30,8 +39,9 @@ const decideFor = (access: AccessClass, caller: string, more: Partial<PolicyRequ
 
 /** Without any web page behind the request: rows are callers, columns the access classes. */
 const WITHOUT_PAGE: Readonly<Record<string, readonly string[]>> = {
-  'this machine': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
+  'this machine': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
   'this machine, key required': [
+    'yes',
     'yes',
     'summary',
     'unauthenticated',
@@ -40,9 +50,10 @@ const WITHOUT_PAGE: Readonly<Record<string, readonly string[]>> = {
     'unauthenticated',
     'unauthenticated',
   ],
-  'this machine, master key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
-  'this machine, agent key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
+  'this machine, master key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
+  'this machine, agent key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
   'LAN, anonymous': [
+    'yes',
     'yes',
     'summary',
     'unauthenticated',
@@ -53,6 +64,7 @@ const WITHOUT_PAGE: Readonly<Record<string, readonly string[]>> = {
   ],
   'relay, anonymous': [
     'yes',
+    'yes',
     'summary',
     'unauthenticated',
     'unauthenticated',
@@ -60,19 +72,19 @@ const WITHOUT_PAGE: Readonly<Record<string, readonly string[]>> = {
     'unauthenticated',
     'forbidden',
   ],
-  'LAN, master key': ['yes', 'yes', 'yes', 'yes', 'yes', 'secure_channel_required', 'forbidden'],
-  'LAN, agent key': ['yes', 'yes', 'yes', 'yes', 'yes', 'secure_channel_required', 'forbidden'],
-  'sealed, master device': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
-  'sealed, agent device': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
+  'LAN, master key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'secure_channel_required', 'forbidden'],
+  'LAN, agent key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'secure_channel_required', 'forbidden'],
+  'sealed, master device': ['yes', 'forbidden', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
+  'sealed, agent device': ['yes', 'forbidden', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
 };
 
 /** On this machine, from a browser: rows are sites. `admin` from an own page needs the run token, tested below. */
 const WITH_PAGE: Readonly<Record<Site, readonly string[]>> = {
-  none: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
-  own: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'cross_site'],
-  listed: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'cross_site'],
-  any: ['yes', 'summary', 'yes', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
-  foreign: ['yes', 'summary', 'cross_site', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
+  none: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
+  own: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'cross_site'],
+  listed: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'cross_site'],
+  any: ['yes', 'yes', 'summary', 'yes', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
+  foreign: ['yes', 'yes', 'summary', 'cross_site', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
 };
 
 test.each(Object.keys(CALLERS))('%s, no page', (caller) => {

@@ -51,7 +51,16 @@ const ROOMS: Readonly<Record<string, Room>> = {
     why: 'what a second laptop runs: a client, and no part of the gateway but the guard against web pages',
   },
   cli: {
-    mayImport: ['channel', 'identity', 'identity/node', 'core', 'gateway', 'clients/sdk', 'clients/connect'],
+    mayImport: [
+      'channel',
+      'channel/node',
+      'identity',
+      'identity/node',
+      'core',
+      'gateway',
+      'clients/sdk',
+      'clients/connect',
+    ],
     why: 'the only place that wires things together',
   },
 };

@@ -84,6 +84,8 @@ async function ask(route: Route, { as = 'owner', body, id, query = '', signal }:
     query: new URLSearchParams(query),
     headers: {},
     body: new TextEncoder().encode(JSON.stringify({ model: 'm', input: 'Hello', ...body })),
+    stream: (async function* () {})(),
+    party: '',
     signal: signal ?? new AbortController().signal,
   };
   return route.handle!(request, services);

@@ -1,0 +1,200 @@
+/**
+ * The answer of one sealed call: what is to be said, and the records that were made of it.
+ *
+ * A record is sealed when a reader takes it, not before. So a call that is ended has nothing sealed in a queue, and the
+ * record that says why it ended is the very next one, however slowly the reader reads. What was sealed is kept for a
+ * while, so that a reader whose transport broke can take it again; nothing is sealed twice.
+ */
+import { concatBytes, EMPTY } from '../../channel/bytes.ts';
+import type { Answer } from '../../channel/received-call.ts';
+import type { Padding } from '../../channel/record.ts';
+import { deferred, type Deferred } from '../../core/deferred.ts';
+
+/** A record that is not sealed yet. Data and head fit into one record. */
+export type Plan =
+  | { readonly kind: 'head'; readonly data: Uint8Array; readonly last?: boolean }
+  | { readonly kind: 'data'; readonly data: Uint8Array; readonly last?: boolean; readonly padding?: Padding }
+  | { readonly kind: 'pad' };
+
+/** Sealed records that are kept for a reader who comes back: so many bytes, and for so long. */
+export const KEPT_BYTES = 1024 * 1024;
+export const KEPT_MS = 120_000;
+/** What may wait for a reader, and while there is none. */
+const WAITING_BYTES = 256 * 1024;
+const UNREAD_BYTES = KEPT_BYTES;
+/** Records that go out in one piece. */
+const PIECE_BYTES = 65_536;
+
+interface Reader {
+  nextIndex: number;
+}
+
+export class AnswerLog {
+  readonly #answer: Answer;
+  readonly #now: () => number;
+  readonly #onUnread: () => void;
+  readonly #plans: Plan[] = [];
+  #waitingBytes = 0;
+  #kept: { readonly record: Uint8Array; readonly atMs: number }[] = [];
+  #keptBytes = 0;
+  #firstKept = 0;
+  #nextIndex = 0;
+  #isBegun = false;
+  #isOver = false;
+  #reader: Reader | undefined;
+  #change: Deferred<void> = deferred();
+
+  /** @param onUnread called when the reader is gone and not all was read */
+  constructor(answer: Answer, { now, onUnread }: { readonly now: () => number; readonly onUnread: () => void }) {
+    this.#answer = answer;
+    this.#now = now;
+    this.#onUnread = onUnread;
+  }
+
+  get hasReader(): boolean {
+    return this.#reader !== undefined;
+  }
+
+  /** All of it was sealed, and nothing follows. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  get isBegun(): boolean {
+    return this.#isBegun;
+  }
+
+  get isIdle(): boolean {
+    return this.#plans.length === 0;
+  }
+
+  put(plan: Plan): void {
+    if (this.#isOver) return;
+    this.#isBegun = true;
+    this.#plans.push(plan);
+    this.#waitingBytes += bytesOf(plan);
+    this.#changed();
+  }
+
+  /** Resolves when there is room for more, or when there is no sense in more. */
+  async room(): Promise<void> {
+    while (!this.#isOver && this.#waitingBytes > (this.hasReader ? WAITING_BYTES : UNREAD_BYTES)) {
+      await this.#change.promise;
+    }
+  }
+
+  /** Drops all that was not sealed; what is given is sealed already, and the last that goes out. */
+  end(lastRecord: Uint8Array | undefined): void {
+    this.#plans.length = 0;
+    this.#waitingBytes = 0;
+    if (this.#isOver) return;
+    if (lastRecord !== undefined) this.#keep(lastRecord);
+    this.#isOver = true;
+    this.#changed();
+  }
+
+  /**
+   * The records from an index on, those to come included. One reader at a time: a later one takes the place of this.
+   * @param prefix goes out before them, at once
+   * @returns undefined if they are not kept any more, or never were
+   */
+  read(fromIndex: number, gone: AbortSignal, prefix = EMPTY): AsyncGenerator<Uint8Array> | undefined {
+    this.#trim();
+    if (fromIndex < this.#firstKept || fromIndex > this.#nextIndex) return undefined;
+    const reader = { nextIndex: fromIndex };
+    this.#reader = reader;
+    this.#changed();
+    return this.#pieces(reader, gone, prefix);
+  }
+
+  async *#pieces(reader: Reader, gone: AbortSignal, prefix: Uint8Array): AsyncGenerator<Uint8Array> {
+    const wake = (): void => this.#changed();
+    gone.addEventListener('abort', wake, { once: true });
+    try {
+      if (prefix.length > 0) yield prefix;
+      while (this.#reader === reader && !gone.aborted) {
+        const piece = this.#take(reader);
+        if (piece.length > 0) yield piece;
+        else if (this.#isOver) return;
+        else await this.#change.promise;
+      }
+    } finally {
+      gone.removeEventListener('abort', wake);
+      this.#leave(reader);
+    }
+  }
+
+  #leave(reader: Reader): void {
+    if (this.#reader !== reader) return;
+    this.#reader = undefined;
+    this.#changed();
+    if (!this.#isOver || reader.nextIndex < this.#nextIndex) this.#onUnread();
+  }
+
+  #take(reader: Reader): Uint8Array {
+    const records: Uint8Array[] = [];
+    for (let bytes = 0; bytes < PIECE_BYTES;) {
+      const record = this.#kept[reader.nextIndex - this.#firstKept]?.record ?? this.#sealNext();
+      if (record === undefined) break;
+      reader.nextIndex += 1;
+      bytes += record.length;
+      records.push(record);
+    }
+    const [only = EMPTY] = records;
+    return records.length > 1 ? concatBytes(...records) : only;
+  }
+
+  #sealNext(): Uint8Array | undefined {
+    const plan = this.#plans.shift();
+    if (plan === undefined) return undefined;
+    this.#waitingBytes -= bytesOf(plan);
+    const record = this.#seal(plan);
+    this.#keep(record);
+    this.#isOver = plan.kind !== 'pad' && plan.last === true;
+    this.#changed();
+    return record;
+  }
+
+  #seal(plan: Plan): Uint8Array {
+    const { records } = this.#answer;
+    switch (plan.kind) {
+      case 'head':
+        return records.sealHead(plan.data, plan);
+      case 'data':
+        return records.sealData(plan.data, plan);
+      case 'pad':
+        return records.sealPad();
+    }
+  }
+
+  #keep(record: Uint8Array): void {
+    this.#kept.push({ record, atMs: this.#now() });
+    this.#keptBytes += record.length;
+    this.#nextIndex += 1;
+    this.#trim();
+  }
+
+  /** Never what the reader has still to take. */
+  #trim(): void {
+    const oldestMs = this.#now() - KEPT_MS;
+    const mayGo = Math.min(this.#reader?.nextIndex ?? this.#nextIndex, this.#nextIndex - 1) - this.#firstKept;
+    let count = 0;
+    for (; count < mayGo; count++) {
+      const { record, atMs } = this.#kept[count] ?? { record: EMPTY, atMs: 0 };
+      if (this.#keptBytes <= KEPT_BYTES && atMs > oldestMs) break;
+      this.#keptBytes -= record.length;
+    }
+    if (count === 0) return;
+    this.#kept.splice(0, count);
+    this.#firstKept += count;
+  }
+
+  #changed(): void {
+    this.#change.resolve();
+    this.#change = deferred();
+  }
+}
+
+function bytesOf(plan: Plan): number {
+  return plan.kind === 'pad' ? 0 : plan.data.length;
+}

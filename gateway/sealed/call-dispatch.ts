@@ -1,0 +1,212 @@
+/** What is done with a whole call: a pairing is confirmed, another call is stopped or taken up again, or a route runs. */
+import { equalBytes } from '../../channel/bytes.ts';
+import { formatBase64url } from '../../channel/base64url.ts';
+import type { CallHead, CallReference, HeaderList, RequestHead } from '../../channel/head.ts';
+import type { Database } from '../../core/storage/database.ts';
+import type { SetTimer } from '../../core/timer.ts';
+import type { DeviceRecord } from '../../identity/node/device-registry.ts';
+import { CONFIRM_PATH } from '../../identity/pairing.ts';
+import type { Pairings } from '../access-key-source.ts';
+import { outwardError, RequestError } from '../errors.ts';
+import { encodeOpenAiError } from '../wire/openai-error.ts';
+import { createActions, hashRequest, type Begun } from './idempotency.ts';
+import { allowedHeaders, type InnerAnswer, type RunInner } from './inner-request.ts';
+import { createPairingDesk, type DeskOptions, type PairingDesk } from './pairing-desk.ts';
+import { callId, type SealedCall } from './sealed-call.ts';
+import type { SealedRequest } from './sealed-request.ts';
+import type { SealedSource } from './source.ts';
+import { putBody, putStream, putWhole } from './stream-sealing.ts';
+
+export interface DispatchOptions extends Pick<DeskOptions, 'approvals' | 'gatewayFacts'> {
+  readonly pairings: Pairings;
+  readonly database: Database;
+  readonly run: RunInner;
+  /** All that go on or can be taken up again, by `callId`. */
+  readonly calls: ReadonlyMap<string, SealedCall>;
+  /** How long a stream's output is collected. */
+  readonly tickMs: number;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly setTimer: SetTimer;
+  /** Told of what went wrong on our side. */
+  readonly onError: (error: unknown) => void;
+}
+
+export interface CallDispatch {
+  /** Never rejects: whatever becomes of the call is in its answer. */
+  run(call: SealedCall, request: SealedRequest, source: SealedSource): Promise<void>;
+  /** The device was revoked. */
+  forget(deviceId: string): void;
+}
+
+const REVOKED = { code: 'revoked', message: 'this device was revoked' };
+const CANCELLED = { code: 'cancelled', message: 'the device has cancelled this call' };
+const FAILED = { code: 'internal_error', message: 'something went wrong inside the service; its log says more' };
+
+export function createCallDispatch(options: DispatchOptions): CallDispatch {
+  const dispatch = new Dispatch(options);
+  return {
+    async run(call, request, source) {
+      try {
+        await dispatch.answer(call, request, source);
+      } catch (error) {
+        fail(call, error, options.onError);
+      }
+    },
+    forget: (deviceId) => dispatch.actions.forget(deviceId),
+  };
+}
+
+function fail(call: SealedCall, error: unknown, onError: (error: unknown) => void): void {
+  // Whoever ended it has said why.
+  if (call.signal.aborted) return;
+  if (error instanceof RequestError && !call.hasAnswer) return refuse(call, error);
+  onError(error);
+  call.abort(FAILED);
+}
+
+class Dispatch {
+  readonly actions;
+  readonly #options: DispatchOptions;
+  readonly #desk: PairingDesk;
+
+  constructor(options: DispatchOptions) {
+    this.#options = options;
+    this.#desk = createPairingDesk({ ...options, ...options.pairings });
+    this.actions = createActions(options.database, options.now);
+  }
+
+  async answer(call: SealedCall, request: SealedRequest, source: SealedSource): Promise<void> {
+    const { head } = request;
+    if (call.purpose.kind !== 'session') return this.#confirm(call, request, source);
+    if (head.kind === 'cancel') return this.#cancel(call, head.call);
+    if (head.kind === 'attach') return this.#attach(call, head);
+    // Looked up at this very moment: a device that was revoked while its request came in has no call any more.
+    const device = this.#options.pairings.devices.findByKey(call.deviceKey);
+    if (device === undefined) return call.abort(REVOKED);
+    this.#options.pairings.devices.touch(device.id, source.transport);
+    return this.#route(call, {
+      head: head.head,
+      headers: allowedHeaders(head.head.headers),
+      body: request.body(),
+      device,
+      source,
+    });
+  }
+
+  async #confirm(call: SealedCall, request: SealedRequest, source: SealedSource): Promise<void> {
+    const { head } = request;
+    const { purpose } = call;
+    if (purpose.kind !== 'invite' || head.kind !== 'request' || head.head.path !== CONFIRM_PATH) {
+      throw new RequestError('forbidden', 'A pairing session is for pairing and nothing else.');
+    }
+    const { deviceKey } = call;
+    const answer = await this.#desk.confirm({ inviteId: purpose.inviteId, deviceKey, body: request.body(), source });
+    putWhole(call.log, { status: 200, headers: JSON_HEADERS }, answer);
+  }
+
+  #cancel(call: SealedCall, reference: CallReference): void {
+    const target = this.#callOf(call, reference);
+    if (target === undefined || target.log.isOver) {
+      throw new RequestError('not_found', 'No such call of this device goes on.');
+    }
+    target.abort(CANCELLED);
+    putWhole(call.log, { status: 204, headers: [] }, new Uint8Array());
+  }
+
+  async #attach(
+    call: SealedCall,
+    { call: reference, nextIndex }: Extract<CallHead, { kind: 'attach' }>,
+  ): Promise<void> {
+    const target = this.#callOf(call, reference);
+    // If this way breaks too, the next one reads from the same records.
+    call.patienceMs = 0;
+    const pieces = target?.answerAgain({ gone: call.signal, cut: () => call.abort(REVOKED) }, nextIndex);
+    if (pieces === undefined) {
+      throw new RequestError('records_gone', 'The rest of this answer is not kept any more.');
+    }
+    const head = { status: 200, headers: [['content-type', 'application/octet-stream']] as const, bodyBytes: null };
+    await putStream(call.log, { head, body: pieces }, { ...this.#options, tickMs: 0 });
+  }
+
+  async #route(call: SealedCall, { head, headers, body, device, source }: Asked): Promise<void> {
+    const isSafe = head.method === 'GET' || head.method === 'HEAD';
+    if (!isSafe) this.#begin(call, { head, headers, body, device });
+    call.isKept = !isSafe;
+    const { scope, kid } = device;
+    const inner = await this.#options.run(
+      { ...head, headers, body, signal: call.signal },
+      { transport: source.transport, sealed: true, credential: 'device', scope, keyId: kid },
+    );
+    const answerHead = { status: inner.status, headers: inner.headers, bodyBytes: inner.bodyBytes };
+    if (head.method === 'HEAD') return putWhole(call.log, answerHead, new Uint8Array());
+    if (!isStream(inner)) return putBody(call.log, answerHead, inner.body);
+    call.isKept = true;
+    return putStream(call.log, { head: answerHead, body: inner.body }, this.#options);
+  }
+
+  /** @throws {RequestError} for an action that was begun before, or can't be told from others */
+  #begin(call: SealedCall, { head, headers, body, device }: Omit<Asked, 'source'>): void {
+    const { idempotencyKey: key } = head;
+    if (key === undefined) {
+      throw new RequestError('bad_request', 'What changes something needs an idempotency key ("k") in its head.');
+    }
+    const requestHash = hashRequest(head, headers, body);
+    refuseRepeat(this.actions.begin({ deviceId: device.id, key, requestHash, call: call.reference }));
+  }
+
+  #callOf({ deviceKey }: SealedCall, reference: CallReference): SealedCall | undefined {
+    const target = this.#options.calls.get(callId(reference));
+    return target !== undefined && equalBytes(target.deviceKey, deviceKey) ? target : undefined;
+  }
+}
+
+interface Asked {
+  readonly head: RequestHead;
+  /** Those that count. */
+  readonly headers: HeaderList;
+  readonly body: Uint8Array;
+  readonly device: DeviceRecord;
+  readonly source: SealedSource;
+}
+
+const JSON_HEADERS = [['content-type', 'application/json; charset=utf-8']] as const;
+
+/** Server-sent events and lines of JSON: what is read as it comes. */
+function isStream({ headers, bodyBytes }: InnerAnswer): boolean {
+  const type = headers.find(([name]) => name === 'content-type')?.[1] ?? '';
+  return bodyBytes === null && /^(text\/event-stream|application\/x-ndjson)/u.test(type);
+}
+
+/** @throws {RequestError} */
+function refuseRepeat(begun: Begun): void {
+  switch (begun.result) {
+    case 'new':
+      return;
+    case 'repeat':
+      throw new AlreadyDispatched(begun.call);
+    case 'other_request':
+      throw new RequestError('idempotency_key_reused', 'This idempotency key was used for another request.');
+    case 'full':
+      throw new RequestError('rate_limited', 'This device has begun too much in the last two hours. Try again later.');
+  }
+}
+
+/** Says which call it was, so that the device can take up its answer. */
+class AlreadyDispatched extends RequestError {
+  readonly call: CallReference;
+
+  constructor(call: CallReference) {
+    super('already_dispatched', 'This was begun before, by another call of this device.');
+    this.call = call;
+  }
+}
+
+function refuse(call: SealedCall, error: RequestError): void {
+  const outward = outwardError(error);
+  const reference =
+    error instanceof AlreadyDispatched ? { sid: formatBase64url(error.call.sessionId), n: error.call.callNumber } : {};
+  const body = Buffer.from(JSON.stringify({ ...encodeOpenAiError(outward), ...reference }));
+  const headers = [...JSON_HEADERS, ...Object.entries(outward.headers)];
+  putWhole(call.log, { status: outward.status, headers }, body);
+}

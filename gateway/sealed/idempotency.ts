@@ -1,0 +1,96 @@
+/**
+ * Which actions of which device were begun: a repeat of one, however late and by whomever it was held back, begins
+ * nothing. Kept longer than any session takes calls, and on the disk, so that a restart forgets none.
+ */
+import { createHash } from 'node:crypto';
+import type { CallReference } from '../../channel/head.ts';
+import { asSessionId } from '../../channel/keys.ts';
+import { migrate, type Database } from '../../core/storage/database.ts';
+import type { HeaderList, RequestHead } from '../../channel/head.ts';
+
+/** 125 minutes: a session takes calls for 120. */
+export const KEPT_MS = 125 * 60_000;
+/** Of one device. When they are that many, it has to wait: none is forgotten to make room. */
+export const MAX_ACTIONS = 10_000;
+
+const MIGRATIONS = [
+  `CREATE TABLE sealed_actions (
+     device_id TEXT NOT NULL,
+     key BLOB NOT NULL,
+     request_hash BLOB NOT NULL,
+     session_id BLOB NOT NULL,
+     call_number INTEGER NOT NULL,
+     begun_at_ms INTEGER NOT NULL,
+     PRIMARY KEY (device_id, key)
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX sealed_actions_by_time ON sealed_actions (begun_at_ms);`,
+];
+
+export interface Action {
+  readonly deviceId: string;
+  readonly key: Uint8Array;
+  readonly requestHash: Uint8Array;
+  readonly call: CallReference;
+}
+
+export type Begun =
+  | { readonly result: 'new' }
+  /** The call that began it. */
+  | { readonly result: 'repeat'; readonly call: CallReference }
+  /** The key was used for another request. */
+  | { readonly result: 'other_request' }
+  | { readonly result: 'full' };
+
+export interface Actions {
+  /** Of two at once one is `new`. What it returned survives the process. */
+  begin(action: Action): Begun;
+  forget(deviceId: string): void;
+}
+
+export function createActions(database: Database, now: () => number): Actions {
+  migrate(database, 'sealed_actions', MIGRATIONS);
+  const find = database.prepare<[string, Uint8Array], Row>(
+    'SELECT * FROM sealed_actions WHERE device_id = ? AND key = ?',
+  );
+  const insert = database.prepare<[string, Uint8Array, Uint8Array, Uint8Array, number, number]>(
+    'INSERT INTO sealed_actions VALUES (?, ?, ?, ?, ?, ?)',
+  );
+  const count = database.prepare<[string], number>('SELECT count(*) FROM sealed_actions WHERE device_id = ?').pluck();
+  const prune = database.prepare<[number]>('DELETE FROM sealed_actions WHERE begun_at_ms < ?');
+  const drop = database.prepare<[string]>('DELETE FROM sealed_actions WHERE device_id = ?');
+  const begin = database.transaction(({ deviceId, key, requestHash, call }: Action): Begun => {
+    prune.run(now() - KEPT_MS);
+    const row = find.get(deviceId, key);
+    if (row !== undefined) return judge(row, requestHash);
+    if ((count.get(deviceId) ?? 0) >= MAX_ACTIONS) return { result: 'full' };
+    insert.run(deviceId, key, requestHash, call.sessionId, call.callNumber, now());
+    return { result: 'new' };
+  });
+  return {
+    begin: (action) => begin.immediate(action),
+    forget: (deviceId) => void drop.run(deviceId),
+  };
+}
+
+interface Row {
+  readonly request_hash: Buffer;
+  readonly session_id: Buffer;
+  readonly call_number: number;
+}
+
+function judge({ request_hash, session_id, call_number }: Row, requestHash: Uint8Array): Begun {
+  if (!request_hash.equals(requestHash)) return { result: 'other_request' };
+  return { result: 'repeat', call: { sessionId: asSessionId(new Uint8Array(session_id)), callNumber: call_number } };
+}
+
+/** All of a request that its handler sees. */
+export function hashRequest(
+  { method, path, query = '' }: Pick<RequestHead, 'method' | 'path' | 'query'>,
+  headers: HeaderList,
+  body: Uint8Array,
+): Uint8Array {
+  return createHash('sha256')
+    .update(JSON.stringify([method, path, query, headers]))
+    .update(body)
+    .digest();
+}

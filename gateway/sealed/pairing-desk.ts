@@ -1,0 +1,126 @@
+/**
+ * Where a device that holds an invite becomes a paired one. The owner is asked where the invite says so; what was said
+ * counts also for a device that has lost its connection meanwhile and comes again.
+ */
+import { bytesToHex } from '@noble/hashes/utils.js';
+import type { PublicKey } from '../../channel/keys.ts';
+import type { ApprovalOutcome, ApprovalQueue } from '../../core/approvals/approval-queue.ts';
+import { findDeviceDescription, type DeviceDescription } from '../../identity/pairing.ts';
+import type { DeviceRegistry, GatewayFacts, Redemption } from '../../identity/node/device-registry.ts';
+import type { InviteRecord, InviteRegistry } from '../../identity/node/invite-registry.ts';
+import type { GatewayKey } from '../../identity/secret-keys.ts';
+import { RequestError } from '../errors.ts';
+import type { SealedSource } from './source.ts';
+
+export interface DeskOptions {
+  readonly devices: Pick<DeviceRegistry, 'redeem' | 'foresee'>;
+  readonly invites: Pick<InviteRegistry, 'find' | 'close'>;
+  readonly approvals: Pick<ApprovalQueue, 'request'>;
+  readonly gatewayKey: () => GatewayKey;
+  readonly gatewayFacts: (gatewayKey: GatewayKey) => GatewayFacts;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+export interface Confirmation {
+  readonly inviteId: Uint8Array;
+  /** CS, which the pairing handshake has proved. */
+  readonly deviceKey: PublicKey;
+  readonly body: Uint8Array;
+  readonly source: Pick<SealedSource, 'transport' | 'party'>;
+}
+
+export interface PairingDesk {
+  /** @returns what the device is answered. @throws {RequestError} */
+  confirm(confirmation: Confirmation): Promise<Uint8Array>;
+}
+
+interface Asking {
+  readonly inviteId: string;
+  readonly deviceKey: PublicKey;
+  readonly description: DeviceDescription;
+}
+
+export function createPairingDesk(options: DeskOptions): PairingDesk {
+  const { devices, invites, approvals, now } = options;
+  /** Answers that wait for the owner, by invite and device. */
+  const waiting = new Map<string, Promise<Uint8Array>>();
+
+  const redeem = (asking: Asking): Uint8Array => {
+    const gateway = options.gatewayFacts(options.gatewayKey());
+    return answerOf(devices.redeem({ ...asking, gateway }));
+  };
+
+  async function afterApproval(
+    asking: Asking,
+    invite: InviteRecord,
+    source: Confirmation['source'],
+  ): Promise<Uint8Array> {
+    const asked = approvals.request({
+      kind: 'pairing',
+      summary: summaryOf(asking.description, invite, source),
+      lifetimeMs: Math.max(1, invite.expiresAtS * 1000 - now()),
+    });
+    if (asked === undefined) {
+      throw new RequestError('too_many_approvals', 'Too many devices wait for the owner. Try again later.');
+    }
+    const outcome = await asked.outcome;
+    // Whoever has it could go on asking.
+    if (outcome === 'denied') invites.close(asking.inviteId);
+    requireYes(outcome);
+    return redeem(asking);
+  }
+
+  return {
+    async confirm({ inviteId, deviceKey, body, source }) {
+      const description = findDeviceDescription(body);
+      if (description === undefined) {
+        throw new RequestError(
+          'bad_request',
+          'A device says its name and platform, each in 1 to 64 printable characters.',
+        );
+      }
+      const asking = { inviteId: bytesToHex(inviteId), deviceKey, description };
+      const invite = invites.find(asking.inviteId);
+      const isNew = devices.foresee(asking.inviteId, deviceKey) === 'new';
+      if (!isNew || invite?.needsApproval !== true) return redeem(asking);
+      const name = `${asking.inviteId} ${bytesToHex(deviceKey)}`;
+      const answer = waiting.get(name) ?? afterApproval(asking, invite, source);
+      waiting.set(name, answer);
+      return answer.finally(() => waiting.delete(name));
+    },
+  };
+}
+
+function answerOf(redemption: Redemption): Uint8Array {
+  switch (redemption.result) {
+    case 'paired':
+    case 'repeated':
+      return redemption.answer;
+    case 'used':
+      throw new RequestError(
+        'invite_used',
+        'Another device has used this invite. If that was not yours, tell its owner.',
+      );
+    case 'over':
+      throw new RequestError('invite_over', 'This invite is over. Ask for a new one: "postern invite".');
+  }
+}
+
+function requireYes(outcome: ApprovalOutcome): void {
+  if (outcome === 'approved') return;
+  if (outcome === 'denied') throw new RequestError('pairing_denied', 'The owner said no to this device.');
+  throw new RequestError('approval_expired', 'Nobody has approved this device in time. Ask for a new invite.');
+}
+
+/** The device's own words are quoted, and said to be its own: a thief of the invite chooses them too. */
+function summaryOf(
+  { name, platform, model }: DeviceDescription,
+  { agentIndex }: InviteRecord,
+  { transport, party }: Confirmation['source'],
+): string {
+  const what = model === undefined ? platform : `${platform}, ${model}`;
+  const from = transport === 'relay' ? 'through the relay' : `from ${party}`;
+  const scope = agentIndex === undefined ? 'everything' : `agent ${agentIndex}`;
+  return `pair a device that calls itself "${name}" (${what}), ${from}, for ${scope}`;
+}

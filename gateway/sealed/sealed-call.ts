@@ -1,0 +1,152 @@
+/** One call of a device, from its first record until nobody can want its answer any more. */
+import { bytesToHex } from '@noble/hashes/utils.js';
+import type { AbortReason, CallReference } from '../../channel/head.ts';
+import { decodeCallHeader } from '../../channel/envelope.ts';
+import type { PublicKey } from '../../channel/keys.ts';
+import type { Purpose } from '../../channel/purpose.ts';
+import type { CallEvent, ReceivedCall } from '../../channel/received-call.ts';
+import type { SetTimer } from '../../core/timer.ts';
+import { AnswerLog, KEPT_MS } from './answer-log.ts';
+import type { SealedSource } from './source.ts';
+
+type HeadEvent = Extract<CallEvent, { readonly type: 'head' }>;
+
+/** How long an answer goes on whose reader is gone. */
+export const UNREAD_MS = KEPT_MS;
+/** For a reader to take the record that says why its call ends, before its transport is closed. */
+const LAST_WORDS_MS = 1000;
+
+/** Where an answer goes. */
+type Reader = Pick<SealedSource, 'gone' | 'cut'>;
+
+interface SealedCallOptions {
+  readonly now: () => number;
+  readonly setTimer: SetTimer;
+  /** Called when nobody can want it any more. */
+  readonly onDone: (call: SealedCall) => void;
+}
+
+export class SealedCall {
+  readonly reference: CallReference;
+  readonly deviceKey: PublicKey;
+  /** Of the session that it belongs to. */
+  readonly purpose: Purpose;
+  readonly log: AnswerLog;
+  /** Whether its answer is worth keeping for one who did not get it all. */
+  isKept = false;
+  /** How long its work goes on without a reader. */
+  patienceMs = UNREAD_MS;
+  /** What stands before the first record. */
+  readonly #header: Uint8Array;
+  readonly #received: ReceivedCall;
+  readonly #options: SealedCallOptions;
+  readonly #stop = new AbortController();
+  #cancelTimer: (() => void) | undefined;
+  #source: Reader | undefined;
+  #onClosed: (() => void) | undefined;
+
+  constructor(received: ReceivedCall, { answer, remoteStaticKey, purpose }: HeadEvent, options: SealedCallOptions) {
+    this.#received = received;
+    this.#options = options;
+    this.deviceKey = remoteStaticKey;
+    this.purpose = purpose;
+    this.#header = answer.header;
+    this.reference = decodeCallHeader('callAnswer', answer.header);
+    this.log = new AnswerLog(answer, { now: options.now, onUnread: () => this.#waitForReader() });
+  }
+
+  /** Fires when its work is to stop. */
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  /** Something of its answer was said. */
+  get hasAnswer(): boolean {
+    return this.log.isBegun;
+  }
+
+  /** Its name among all calls. */
+  get id(): string {
+    return callId(this.reference);
+  }
+
+  /** Sends the answer where it was asked for. */
+  answer(source: Reader): AsyncIterable<Uint8Array> {
+    return this.#send(source, 0, this.#header) ?? nothing();
+  }
+
+  /** Sends its records where they were asked for again. @returns undefined if they are not kept */
+  answerAgain(source: Reader, fromIndex: number): AsyncIterable<Uint8Array> | undefined {
+    return this.#send(source, fromIndex);
+  }
+
+  #send(source: Reader, fromIndex: number, prefix?: Uint8Array): AsyncIterable<Uint8Array> | undefined {
+    const pieces = this.log.read(fromIndex, source.gone, prefix);
+    if (pieces === undefined) return undefined;
+    this.#source = source;
+    this.#cancelTimer?.();
+    return this.#watched(pieces);
+  }
+
+  /** Ends it from this side, with a reason that the device can believe. */
+  abort(reason: AbortReason): void {
+    this.finish(this.#received.kill(reason));
+  }
+
+  /** Ends it with the record that says so; the keys are gone already. */
+  finish(lastRecord: Uint8Array | undefined): void {
+    this.log.end(lastRecord);
+    this.#stop.abort();
+  }
+
+  /** Nobody wants it: its request was given up, or its device is no more. */
+  abandon(): void {
+    this.#done();
+  }
+
+  /** For the last record to be taken; a transport that does not take it in time is closed. */
+  async close(): Promise<void> {
+    this.isKept = false;
+    if (!this.log.hasReader) return this.#done();
+    await new Promise<void>((resolve) => {
+      const cancel = this.#options.setTimer(LAST_WORDS_MS, () => this.#source?.cut());
+      this.#onClosed = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  async *#watched(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    try {
+      yield* pieces;
+    } finally {
+      if (!this.log.hasReader) {
+        if (this.log.isOver && !this.isKept) this.#done();
+        else if (this.log.isOver) this.#waitForReader();
+        this.#onClosed?.();
+      }
+    }
+  }
+
+  /** The work goes on for a while, since a phone that was put away comes back. */
+  #waitForReader(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = this.#options.setTimer(this.patienceMs, () => this.#done());
+  }
+
+  #done(): void {
+    this.#cancelTimer?.();
+    this.#received.kill();
+    this.finish(undefined);
+    this.#options.onDone(this);
+  }
+}
+
+export function callId({ sessionId, callNumber }: CallReference): string {
+  return `${bytesToHex(sessionId)} ${callNumber}`;
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {
+  // The first reader of an answer always finds its beginning.
+}

@@ -1,0 +1,253 @@
+/**
+ * The door that paired devices come in by: envelopes in, envelopes out, the same over HTTP and through a relay.
+ *
+ *     bytes → limits → handshake, or records → whole request → dispatch → records
+ *
+ * `call-dispatch.ts` says what is done with a call; here is how it comes in, and how all of it ends.
+ */
+import { bytesToHex } from '@noble/hashes/utils.js';
+import { equalBytes } from '../../channel/bytes.ts';
+import type { Crypto } from '../../channel/crypto.ts';
+import { decodeEnvelope, encodeEnvelope } from '../../channel/envelope.ts';
+import { ChannelError } from '../../channel/errors.ts';
+import type { CallHead } from '../../channel/head.ts';
+import { HINT } from '../../channel/hint.ts';
+import type { PublicKey } from '../../channel/keys.ts';
+import type { ReceivedCall } from '../../channel/received-call.ts';
+import { Responder } from '../../channel/responder.ts';
+import type { EndedCall } from '../../channel/responder-session.ts';
+import type { SetTimer } from '../../core/timer.ts';
+import type { Pairings } from '../access-key-source.ts';
+import { createBodyBudget } from './body-budget.ts';
+import { createCallDispatch, type CallDispatch, type DispatchOptions } from './call-dispatch.ts';
+import { createHandshakeLimits, type HandshakeLimits } from './handshake-limits.ts';
+import { HintError, hintFor } from './hint-error.ts';
+import { SealedCall } from './sealed-call.ts';
+import { SealedRequest } from './sealed-request.ts';
+import type { SealedSource } from './source.ts';
+
+/** What an envelope is about, by the way it came. */
+export type SealedOp = 'session' | 'call' | 'invite';
+
+type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+
+/** The body of the outer request may be 32 MiB; the records around an inner one take less than the difference. */
+export const MAX_SEALED_BODY_BYTES = 32 * 1024 * 1024 - 128 * 1024;
+
+const SWEEP_MS = 5000;
+const BOOT_BYTES = 12;
+
+export interface SealedDoor {
+  /**
+   * Answers an envelope. The answer begins with a hint where it is refused; once it has begun otherwise, it is sealed.
+   * @throws {RequestError} `identity_unavailable`, and what reading the bytes throws
+   */
+  handle(op: SealedOp, source: SealedSource, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array>;
+  /** Resolves when nothing of these grants' devices goes on, and nothing more of it is sent. */
+  revoke(kids: readonly string[]): Promise<void>;
+  /** Ends all sessions, each stream in its own words. */
+  close(): Promise<void>;
+}
+
+export interface DoorOptions extends Omit<DispatchOptions, 'calls' | 'pairings'> {
+  /** @throws {RequestError} `identity_unavailable` */
+  readonly openPairings: () => Promise<Pairings>;
+  readonly crypto: () => Crypto;
+  /** What the route takes that is asked for. */
+  readonly maxBodyBytes: (method: string, path: string) => number;
+  /** Milliseconds that never go back. */
+  readonly elapsed: () => number;
+  readonly limits?: HandshakeLimits;
+}
+
+export function createSealedDoor(options: DoorOptions): SealedDoor {
+  let opened: OpenDoor | undefined;
+  let isClosed = false;
+  const open = async (): Promise<OpenDoor> => {
+    if (opened === undefined) {
+      const pairings = await options.openPairings();
+      opened ??= new OpenDoor(options, pairings);
+    }
+    if (isClosed) throw new HintError(HINT.shuttingDown);
+    return opened;
+  };
+  return {
+    async *handle(op, source, bytes) {
+      let answer: Bytes;
+      try {
+        answer = await (await open()).answer(op, source, bytes);
+      } catch (error) {
+        yield hintFor(error);
+        return;
+      }
+      yield* answer;
+    },
+    revoke: async (kids) => opened?.revoke(kids),
+    async close() {
+      isClosed = true;
+      await opened?.close();
+    },
+  };
+}
+
+class OpenDoor {
+  readonly #options: DoorOptions;
+  readonly #pairings: Pairings;
+  readonly #responder: Responder;
+  readonly #limits: HandshakeLimits;
+  readonly #budget = createBodyBudget();
+  readonly #calls = new Map<string, SealedCall>();
+  readonly #byReceived = new WeakMap<ReceivedCall, SealedCall>();
+  readonly #dispatch: CallDispatch;
+  #cancelSweep: (() => void) | undefined;
+
+  constructor(options: DoorOptions, pairings: Pairings) {
+    const crypto = options.crypto();
+    this.#options = options;
+    this.#pairings = pairings;
+    this.#limits = options.limits ?? createHandshakeLimits(options.elapsed);
+    this.#responder = new Responder({
+      crypto,
+      staticKey: crypto.x25519(pairings.gatewayKey()),
+      findPsk: (deviceKey) => pairings.devices.findPsk(deviceKey),
+      boot: bytesToHex(crypto.randomBytes(BOOT_BYTES)),
+      maxBodyBytes: MAX_SEALED_BODY_BYTES,
+    });
+    this.#dispatch = createCallDispatch({ ...options, pairings, calls: this.#calls });
+    this.#sweepSoon(options.setTimer);
+  }
+
+  async answer(op: SealedOp, source: SealedSource, bytes: AsyncIterable<Uint8Array>): Promise<Bytes> {
+    if (op === 'call') return this.#call('session', source, bytes);
+    const envelope = Buffer.concat(await collect(bytes));
+    if (op === 'session') return [this.#session(envelope, source)];
+    return envelope[1] === CALL_KIND ? this.#call('invite', source, [envelope]) : [this.#pairing(envelope, source)];
+  }
+
+  async revoke(kids: readonly string[]): Promise<void> {
+    const { devices } = this.#pairings;
+    const revoked = kids.map((kid) => devices.findByKid(kid)).filter((device) => device !== undefined);
+    const ended = revoked.flatMap(({ staticKey }) => this.#responder.revoke(staticKey));
+    for (const { id } of revoked) this.#dispatch.forget(id);
+    await this.#end(ended);
+    for (const { staticKey } of revoked) this.#dropCallsOf(staticKey);
+  }
+
+  async close(): Promise<void> {
+    this.#cancelSweep?.();
+    await this.#end(this.#responder.shutDown());
+  }
+
+  #session(bytes: Uint8Array, { party }: SealedSource): Uint8Array {
+    const envelope = decodeEnvelope(bytes);
+    if (envelope.kind !== 'sessionRequest') throw new ChannelError('malformed');
+    this.#limits.admitHandshake(party);
+    const noise = this.#responder.answerSession(envelope.noise, this.#options.now());
+    return encodeEnvelope({ kind: 'sessionAnswer', noise });
+  }
+
+  #pairing(bytes: Uint8Array, { party }: SealedSource): Uint8Array {
+    const envelope = decodeEnvelope(bytes);
+    if (envelope.kind !== 'inviteRequest') throw new ChannelError('malformed');
+    const { inviteId, noise } = envelope;
+    this.#limits.admitPairing(party);
+    this.#limits.admitHandshake(party);
+    try {
+      const psk = this.#pairings.invites.findPsk(inviteId);
+      if (psk === undefined) throw new ChannelError('handshake_refused');
+      const purpose = { kind: 'invite', inviteId: new Uint8Array(inviteId) } as const;
+      const message2 = this.#responder.answerPairing({ purpose, psk }, noise, this.#options.now());
+      return encodeEnvelope({ kind: 'inviteAnswer', noise: message2 });
+    } catch (error) {
+      this.#limits.pairingFailed(party);
+      throw error;
+    }
+  }
+
+  async #call(kind: 'session' | 'invite', source: SealedSource, bytes: Bytes): Promise<Bytes> {
+    this.#limits.admitCall(source.party);
+    const received = this.#responder.receiveCall(kind);
+    const incoming: Incoming = { call: undefined, request: undefined };
+    try {
+      for await (const piece of bytes) this.#take(received, piece, incoming);
+      received.end();
+    } catch (error) {
+      incoming.request?.release();
+      // Ended from this side while it came in: that is its answer.
+      if (incoming.call?.signal.aborted === true) return incoming.call.answer(source);
+      incoming.call?.abandon();
+      if (incoming.call === undefined && !isTruncated(error)) this.#limits.callFailed(source.party);
+      throw error;
+    }
+    const { call, request } = incoming;
+    if (call === undefined || request?.isWhole !== true) {
+      call?.abandon();
+      return [];
+    }
+    const answer = call.answer(source);
+    void this.#dispatch.run(call, request, source).finally(() => request.release());
+    return answer;
+  }
+
+  #take(received: ReceivedCall, piece: Uint8Array, incoming: Incoming): void {
+    for (const event of received.push(piece, this.#options.now())) {
+      if (event.type !== 'head') {
+        incoming.request?.take(event);
+        continue;
+      }
+      const { now, setTimer } = this.#options;
+      const call = new SealedCall(received, event, { now, setTimer, onDone: () => this.#calls.delete(call.id) });
+      incoming.call = call;
+      this.#calls.set(call.id, call);
+      this.#byReceived.set(received, call);
+      incoming.request = new SealedRequest(event.data, {
+        device: bytesToHex(event.remoteStaticKey),
+        budget: this.#budget,
+        maxBodyBytes: (head) => this.#maxBodyBytes(head),
+      });
+    }
+  }
+
+  #maxBodyBytes(head: CallHead): number {
+    if (head.kind !== 'request') return 0;
+    return Math.min(MAX_SEALED_BODY_BYTES, this.#options.maxBodyBytes(head.head.method, head.head.path));
+  }
+
+  async #end(ended: readonly EndedCall[]): Promise<void> {
+    const calls = ended.flatMap(({ call: received, lastRecord }) => {
+      const call = this.#byReceived.get(received);
+      call?.finish(lastRecord);
+      return call === undefined ? [] : [call];
+    });
+    await Promise.all(calls.map((call) => call.close()));
+  }
+
+  #dropCallsOf(deviceKey: PublicKey): void {
+    for (const call of this.#calls.values()) if (equalBytes(call.deviceKey, deviceKey)) call.abandon();
+  }
+
+  #sweepSoon(setTimer: SetTimer): void {
+    this.#cancelSweep = setTimer(SWEEP_MS, () => {
+      void this.#end(this.#responder.sweep(this.#options.now()));
+      this.#sweepSoon(setTimer);
+    });
+  }
+}
+
+interface Incoming {
+  call: SealedCall | undefined;
+  request: SealedRequest | undefined;
+}
+
+/** The second byte of a call; see `envelope.ts`. */
+const CALL_KIND = 0x03;
+
+async function collect(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of bytes) pieces.push(piece);
+  return pieces;
+}
+
+function isTruncated(error: unknown): boolean {
+  return error instanceof ChannelError ? error.code === 'truncated' : true;
+}

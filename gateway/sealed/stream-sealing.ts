@@ -1,0 +1,132 @@
+/**
+ * How an inner answer becomes records. A body whose length is known goes out as fast as it is read, padded to powers of
+ * two. A stream is collected for a tick, so that the times and sizes on the wire tell little of its tokens, and says a
+ * word now and then when there is nothing to say, so that a dead path shows.
+ */
+import { concatBytes } from '../../channel/bytes.ts';
+import { encodeAnswerHead, type AnswerHead } from '../../channel/head.ts';
+import { MAX_DATA_BYTES } from '../../channel/record.ts';
+import { deferred } from '../../core/deferred.ts';
+import type { SetTimer } from '../../core/timer.ts';
+import type { AnswerLog } from './answer-log.ts';
+
+/** A stream says nothing for no longer than this. */
+export const PAD_MS = 15_000;
+
+export interface StreamTiming {
+  readonly tickMs: number;
+  readonly setTimer: SetTimer;
+}
+
+/** An answer that is there in whole. */
+export function putWhole(log: AnswerLog, head: Omit<AnswerHead, 'bodyBytes'>, body: Uint8Array): void {
+  const hasBody = body.length > 0;
+  log.put({ kind: 'head', data: encodeAnswerHead({ ...head, bodyBytes: body.length }), last: !hasBody });
+  if (!hasBody) return;
+  const lastAt = Math.floor((body.length - 1) / MAX_DATA_BYTES) * MAX_DATA_BYTES;
+  for (let at = 0; at < lastAt; at += MAX_DATA_BYTES) {
+    log.put({ kind: 'data', data: body.subarray(at, at + MAX_DATA_BYTES) });
+  }
+  log.put({ kind: 'data', data: body.subarray(lastAt), last: true });
+}
+
+/** A body as it is read, in records as large as they get. */
+export async function putBody(log: AnswerLog, head: AnswerHead, body: AsyncIterable<Uint8Array>): Promise<void> {
+  log.put({ kind: 'head', data: encodeAnswerHead(head), last: head.bodyBytes === 0 });
+  if (head.bodyBytes === 0) return;
+  let rest: Uint8Array[] = [];
+  let restBytes = 0;
+  for await (const piece of body) {
+    rest.push(piece);
+    restBytes += piece.length;
+    if (restBytes < MAX_DATA_BYTES) continue;
+    const all = concatBytes(...rest);
+    let at = 0;
+    // One byte stays behind for the last record, since nobody knows yet which one that is.
+    for (; all.length - at > MAX_DATA_BYTES; at += MAX_DATA_BYTES) {
+      log.put({ kind: 'data', data: all.subarray(at, at + MAX_DATA_BYTES) });
+    }
+    rest = [all.subarray(at)];
+    restBytes = all.length - at;
+    await log.room();
+  }
+  log.put({ kind: 'data', data: concatBytes(...rest), last: true });
+}
+
+/** A stream, tick by tick. */
+export async function putStream(
+  log: AnswerLog,
+  { head, body }: { readonly head: AnswerHead; readonly body: AsyncIterable<Uint8Array> },
+  timing: StreamTiming,
+): Promise<void> {
+  log.put({ kind: 'head', data: encodeAnswerHead(head) });
+  const ticks = new Ticks(log, timing);
+  try {
+    for await (const piece of body) {
+      ticks.add(piece);
+      await log.room();
+    }
+    await ticks.end();
+  } finally {
+    ticks.stop();
+  }
+}
+
+class Ticks {
+  readonly #log: AnswerLog;
+  readonly #timing: StreamTiming;
+  #pieces: Uint8Array[] = [];
+  #cancelTick: (() => void) | undefined;
+  #cancelPad: (() => void) | undefined;
+  #ended: (() => void) | undefined;
+
+  constructor(log: AnswerLog, timing: StreamTiming) {
+    this.#log = log;
+    this.#timing = timing;
+    this.#awaitSilence();
+  }
+
+  add(piece: Uint8Array): void {
+    this.#pieces.push(piece);
+    this.#beginTick();
+  }
+
+  /** The last record goes out with the tick, like all others: the gap before it tells nothing either. */
+  end(): Promise<void> {
+    const ended = deferred<void>();
+    this.#ended = () => ended.resolve();
+    this.#beginTick();
+    return ended.promise;
+  }
+
+  stop(): void {
+    this.#cancelTick?.();
+    this.#cancelPad?.();
+  }
+
+  #beginTick(): void {
+    this.#cancelTick ??= this.#timing.setTimer(this.#timing.tickMs, () => this.#flush());
+  }
+
+  #flush(): void {
+    this.#cancelTick = undefined;
+    this.#cancelPad?.();
+    const data = concatBytes(...this.#pieces);
+    this.#pieces = [];
+    const isLast = this.#ended !== undefined;
+    const lastAt = Math.max(0, Math.ceil(data.length / MAX_DATA_BYTES) - 1) * MAX_DATA_BYTES;
+    for (let at = 0; at <= lastAt; at += MAX_DATA_BYTES) {
+      const part = data.subarray(at, at + MAX_DATA_BYTES);
+      this.#log.put({ kind: 'data', data: part, last: isLast && at === lastAt, padding: 'stream' });
+    }
+    this.#awaitSilence();
+    this.#ended?.();
+  }
+
+  #awaitSilence(): void {
+    this.#cancelPad = this.#timing.setTimer(PAD_MS, () => {
+      if (this.#log.hasReader && this.#log.isIdle) this.#log.put({ kind: 'pad' });
+      this.#awaitSilence();
+    });
+  }
+}

@@ -1,0 +1,51 @@
+/** The whole service inside the test's own process, for tests that are one of its parts' callers. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { endService, startService, type Running } from '../../cli/service.ts';
+import { resolveSettings } from '../../core/config/settings.ts';
+import { runCli, type CliResult } from './server.ts';
+import { silentTerminal } from './silent-terminal.ts';
+
+export interface ServiceHere {
+  readonly home: string;
+  readonly url: string;
+  readonly running: Running;
+  /** Runs the command line of this service's owner. */
+  cli(...args: string[]): Promise<CliResult>;
+  /** @param now fires when answers under way may not go on any longer */
+  stop(now?: AbortSignal): Promise<void>;
+}
+
+/** @returns it with its identity open: no yes is given before it can be told to the audit log */
+export async function startServiceHere(
+  home: string,
+  flags: Readonly<Record<string, unknown>> = {},
+): Promise<ServiceHere> {
+  const environment = { SVC_IDENTITY_STORE: 'vault' };
+  const { settings } = resolveSettings({
+    flags: { 'server.port': 0, 'models.folder': join(home, 'no-models'), 'models.discover': false, ...flags },
+    environment,
+    file: {},
+  });
+  const { signal: never } = new AbortController();
+  const context = { home, terminal: silentTerminal, environment, stop: never, stopNow: never };
+  const running = await startService(settings, context);
+  await running.identity.begin();
+  let stopped: Promise<void> | undefined;
+  return {
+    home,
+    url: `http://127.0.0.1:${running.port}`,
+    running,
+    cli: (...args) => runCli(args, { SVC_HOME: home }),
+    stop: (now = never) => (stopped ??= endService(running, now)),
+  };
+}
+
+export function temporaryHome(): Promise<string> {
+  return mkdtemp(join(tmpdir(), 'postern-here-'));
+}
+
+export function removeHome(home: string): Promise<void> {
+  return rm(home, { recursive: true, force: true });
+}
