@@ -66,12 +66,7 @@ export async function startService(settings: Settings, context: CommandContext):
   const shutDown = new AbortController();
   const database = openDatabase(home);
   const models = openModels(settings, { context, database });
-  const requestLog = createRequestLog({
-    database,
-    now: Date.now,
-    keepDays: settings['log.days'],
-    onFailure: (message) => terminal.say(message),
-  });
+  const requestLog = openRequestLog(settings, { database, terminal });
   const metrics = createMetrics({ inference: models.inference, connections: () => gateway.listener.counts() });
   const token = createRunToken();
   const live = createLiveRequests({ setTimer: setProcessTimer });
@@ -183,6 +178,18 @@ function identityService(
     onRevocation,
     say: (words) => context.terminal.say(words),
     elapsed: () => performance.now(),
+  });
+}
+
+function openRequestLog(
+  settings: Settings,
+  { database, terminal }: Pick<CommandContext, 'terminal'> & { readonly database: Database },
+): RequestLog {
+  return createRequestLog({
+    database,
+    now: Date.now,
+    keepDays: settings['log.days'],
+    onFailure: (message) => terminal.say(message),
   });
 }
 

@@ -13,7 +13,7 @@ import { RequestError } from '../errors.ts';
 import type { SealedSource } from './source.ts';
 
 export interface DeskOptions {
-  readonly devices: Pick<DeviceRegistry, 'redeem' | 'foresee'>;
+  readonly devices: Pick<DeviceRegistry, 'redeem' | 'foresee' | 'touch'>;
   readonly invites: Pick<InviteRegistry, 'find' | 'close'>;
   readonly approvals: Pick<ApprovalQueue, 'request'>;
   readonly gatewayKey: () => GatewayKey;
@@ -39,6 +39,7 @@ interface Asking {
   readonly inviteId: string;
   readonly deviceKey: PublicKey;
   readonly description: DeviceDescription;
+  readonly source: Confirmation['source'];
 }
 
 export function createPairingDesk(options: DeskOptions): PairingDesk {
@@ -48,17 +49,15 @@ export function createPairingDesk(options: DeskOptions): PairingDesk {
 
   const redeem = (asking: Asking): Uint8Array => {
     const gateway = options.gatewayFacts(options.gatewayKey());
-    return answerOf(devices.redeem({ ...asking, gateway }));
+    const redemption = devices.redeem({ ...asking, gateway });
+    if (redemption.result === 'paired') devices.touch(redemption.device.id, asking.source.transport);
+    return answerOf(redemption);
   };
 
-  async function afterApproval(
-    asking: Asking,
-    invite: InviteRecord,
-    source: Confirmation['source'],
-  ): Promise<Uint8Array> {
+  async function afterApproval(asking: Asking, invite: InviteRecord): Promise<Uint8Array> {
     const asked = approvals.request({
       kind: 'pairing',
-      summary: summaryOf(asking.description, invite, source),
+      summary: summaryOf(asking, invite),
       lifetimeMs: Math.max(1, invite.expiresAtS * 1000 - now()),
     });
     if (asked === undefined) {
@@ -80,12 +79,12 @@ export function createPairingDesk(options: DeskOptions): PairingDesk {
           'A device says its name and platform, each in 1 to 64 printable characters.',
         );
       }
-      const asking = { inviteId: bytesToHex(inviteId), deviceKey, description };
+      const asking = { inviteId: bytesToHex(inviteId), deviceKey, description, source };
       const invite = invites.find(asking.inviteId);
       const isNew = devices.foresee(asking.inviteId, deviceKey) === 'new';
       if (!isNew || invite?.needsApproval !== true) return redeem(asking);
       const name = `${asking.inviteId} ${bytesToHex(deviceKey)}`;
-      const answer = waiting.get(name) ?? afterApproval(asking, invite, source);
+      const answer = waiting.get(name) ?? afterApproval(asking, invite);
       waiting.set(name, answer);
       return answer.finally(() => waiting.delete(name));
     },
@@ -114,13 +113,9 @@ function requireYes(outcome: ApprovalOutcome): void {
 }
 
 /** The device's own words are quoted, and said to be its own: a thief of the invite chooses them too. */
-function summaryOf(
-  { name, platform, model }: DeviceDescription,
-  { agentIndex }: InviteRecord,
-  { transport, party }: Confirmation['source'],
-): string {
+function summaryOf({ description: { name, platform, model }, source }: Asking, { agentIndex }: InviteRecord): string {
   const what = model === undefined ? platform : `${platform}, ${model}`;
-  const from = transport === 'relay' ? 'through the relay' : `from ${party}`;
+  const from = source.transport === 'relay' ? 'through the relay' : `from ${source.party}`;
   const scope = agentIndex === undefined ? 'everything' : `agent ${agentIndex}`;
   return `pair a device that calls itself "${name}" (${what}), ${from}, for ${scope}`;
 }

@@ -128,6 +128,15 @@ describe('an invite', () => {
     expect(findPairingGrant(again.body)).toBeDefined();
   });
 
+  test('pairs a device again that is paired already: the former pairing is over', async () => {
+    const staticKey = newStaticKey();
+    const first = await pairRaw(service.url, await newInvite(service), staticKey);
+    const second = await pairRaw(service.url, await newInvite(service), staticKey);
+    expect(second.grant.deviceId).not.toBe(first.grant.deviceId);
+    expect((await startRawSession(service.url, second)).session).toBeDefined();
+    expect((await devices()).find(first.grant.deviceId)?.revokedAtS).toBeDefined();
+  });
+
   test('of two devices at once takes one', async () => {
     const code = await newInvite(service);
     const before = await countDevices();
