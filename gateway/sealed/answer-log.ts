@@ -9,6 +9,7 @@ import { concatBytes, EMPTY } from '../../channel/bytes.ts';
 import type { Answer } from '../../channel/received-call.ts';
 import type { Padding } from '../../channel/record.ts';
 import { deferred, type Deferred } from '../../core/deferred.ts';
+import type { SetTimer } from '../../core/timer.ts';
 
 /** A record that is not sealed yet. Data and head fit into one record. */
 export type Plan =
@@ -22,17 +23,26 @@ export const KEPT_MS = 120_000;
 /** What may wait for a reader, and while there is none. */
 const WAITING_BYTES = 256 * 1024;
 const UNREAD_BYTES = KEPT_BYTES;
+/** After so long the beginning of an answer goes out alone, so that its reader knows that it comes. */
+const PREFIX_MS = 40;
 /** Records that go out in one piece. */
 const PIECE_BYTES = 65_536;
 
 interface Reader {
   nextIndex: number;
+  isOverdue: boolean;
+}
+
+interface LogOptions {
+  readonly now: () => number;
+  readonly setTimer: SetTimer;
+  /** Called when the reader is gone and not all was read. */
+  readonly onUnread: () => void;
 }
 
 export class AnswerLog {
   readonly #answer: Answer;
-  readonly #now: () => number;
-  readonly #onUnread: () => void;
+  readonly #options: LogOptions;
   readonly #plans: Plan[] = [];
   #waitingBytes = 0;
   #kept: { readonly record: Uint8Array; readonly atMs: number }[] = [];
@@ -44,11 +54,9 @@ export class AnswerLog {
   #reader: Reader | undefined;
   #change: Deferred<void> = deferred();
 
-  /** @param onUnread called when the reader is gone and not all was read */
-  constructor(answer: Answer, { now, onUnread }: { readonly now: () => number; readonly onUnread: () => void }) {
+  constructor(answer: Answer, options: LogOptions) {
     this.#answer = answer;
-    this.#now = now;
-    this.#onUnread = onUnread;
+    this.#options = options;
   }
 
   get hasReader(): boolean {
@@ -95,13 +103,13 @@ export class AnswerLog {
 
   /**
    * The records from an index on, those to come included. One reader at a time: a later one takes the place of this.
-   * @param prefix goes out before them, at once
+   * @param prefix goes out before them: with the first, or alone when that takes longer than a moment
    * @returns undefined if they are not kept any more, or never were
    */
   read(fromIndex: number, gone: AbortSignal, prefix = EMPTY): AsyncGenerator<Uint8Array> | undefined {
     this.#trim();
     if (fromIndex < this.#firstKept || fromIndex > this.#nextIndex) return undefined;
-    const reader = { nextIndex: fromIndex };
+    const reader = { nextIndex: fromIndex, isOverdue: false };
     this.#reader = reader;
     this.#changed();
     return this.#pieces(reader, gone, prefix);
@@ -109,16 +117,23 @@ export class AnswerLog {
 
   async *#pieces(reader: Reader, gone: AbortSignal, prefix: Uint8Array): AsyncGenerator<Uint8Array> {
     const wake = (): void => this.#changed();
+    const cancelTimer = this.#options.setTimer(PREFIX_MS, () => {
+      reader.isOverdue = true;
+      wake();
+    });
     gone.addEventListener('abort', wake, { once: true });
     try {
-      if (prefix.length > 0) yield prefix;
+      let before = prefix;
       while (this.#reader === reader && !gone.aborted) {
         const piece = this.#take(reader);
-        if (piece.length > 0) yield piece;
-        else if (this.#isOver) return;
+        if (piece.length > 0 || (before.length > 0 && reader.isOverdue)) {
+          yield before.length > 0 ? concatBytes(before, piece) : piece;
+          before = EMPTY;
+        } else if (this.#isOver) return;
         else await this.#change.promise;
       }
     } finally {
+      cancelTimer();
       gone.removeEventListener('abort', wake);
       this.#leave(reader);
     }
@@ -128,7 +143,7 @@ export class AnswerLog {
     if (this.#reader !== reader) return;
     this.#reader = undefined;
     this.#changed();
-    if (!this.#isOver || reader.nextIndex < this.#nextIndex) this.#onUnread();
+    if (!this.#isOver || reader.nextIndex < this.#nextIndex) this.#options.onUnread();
   }
 
   #take(reader: Reader): Uint8Array {
@@ -168,7 +183,7 @@ export class AnswerLog {
   }
 
   #keep(record: Uint8Array): void {
-    this.#kept.push({ record, atMs: this.#now() });
+    this.#kept.push({ record, atMs: this.#options.now() });
     this.#keptBytes += record.length;
     this.#nextIndex += 1;
     this.#trim();
@@ -176,7 +191,7 @@ export class AnswerLog {
 
   /** Never what the reader has still to take. */
   #trim(): void {
-    const oldestMs = this.#now() - KEPT_MS;
+    const oldestMs = this.#options.now() - KEPT_MS;
     const mayGo = Math.min(this.#reader?.nextIndex ?? this.#nextIndex, this.#nextIndex - 1) - this.#firstKept;
     let count = 0;
     for (; count < mayGo; count++) {

@@ -52,7 +52,7 @@ export class SealedCall {
     this.purpose = purpose;
     this.#header = answer.header;
     this.reference = decodeCallHeader('callAnswer', answer.header);
-    this.log = new AnswerLog(answer, { now: options.now, onUnread: () => this.#waitForReader() });
+    this.log = new AnswerLog(answer, { ...options, onUnread: () => this.#waitForReader() });
   }
 
   /** Fires when its work is to stop. */

@@ -30,10 +30,16 @@ export function putWhole(log: AnswerLog, head: Omit<AnswerHead, 'bodyBytes'>, bo
   log.put({ kind: 'data', data: body.subarray(lastAt), last: true });
 }
 
-/** A body as it is read, in records as large as they get. */
+/** A body as it is read, in records as large as they get; the head goes with the first, so that a small answer is one piece. */
 export async function putBody(log: AnswerLog, head: AnswerHead, body: AsyncIterable<Uint8Array>): Promise<void> {
-  log.put({ kind: 'head', data: encodeAnswerHead(head), last: head.bodyBytes === 0 });
-  if (head.bodyBytes === 0) return;
+  const headPlan = { kind: 'head', data: encodeAnswerHead(head), last: head.bodyBytes === 0 } as const;
+  let isHeadPut = headPlan.last;
+  if (isHeadPut) return log.put(headPlan);
+  const put = (data: Uint8Array, last = false): void => {
+    if (!isHeadPut) log.put(headPlan);
+    isHeadPut = true;
+    log.put({ kind: 'data', data, last });
+  };
   let rest: Uint8Array[] = [];
   let restBytes = 0;
   for await (const piece of body) {
@@ -44,13 +50,13 @@ export async function putBody(log: AnswerLog, head: AnswerHead, body: AsyncItera
     let at = 0;
     // One byte stays behind for the last record, since nobody knows yet which one that is.
     for (; all.length - at > MAX_DATA_BYTES; at += MAX_DATA_BYTES) {
-      log.put({ kind: 'data', data: all.subarray(at, at + MAX_DATA_BYTES) });
+      put(all.subarray(at, at + MAX_DATA_BYTES));
     }
     rest = [all.subarray(at)];
     restBytes = all.length - at;
     await log.room();
   }
-  log.put({ kind: 'data', data: concatBytes(...rest), last: true });
+  put(concatBytes(...rest), true);
 }
 
 /** A stream, tick by tick. */

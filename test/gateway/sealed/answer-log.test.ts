@@ -19,7 +19,7 @@ function newLog() {
   let unread = 0;
   const log = new AnswerLog(
     { header: new Uint8Array(22), records: sealer },
-    { now: time.now, onUnread: () => (unread += 1) },
+    { ...time, onUnread: () => (unread += 1) },
   );
   const opener = () => new RecordOpener(node, asCallKey(new Uint8Array(key)));
   return { log, time, sealer, opener, unread: () => unread };
