@@ -275,7 +275,7 @@ async function answer({ request, reply, route, options, found, noteIgnored }: An
   const record = options.recorder.of(request, reply);
   const gone = new AbortController();
   reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort(new DOMException('The client went away.', 'AbortError'));
+    if (!reply.raw.writableEnded) gone.abort(new DOMException('The client went away.', 'AbortError'));
   });
   const revoked = found.live?.signal;
   revoked?.addEventListener('abort', () => gone.abort(revoked.reason), { once: true });

@@ -95,6 +95,8 @@ export class SealedCall {
 
   /** Ends it with the record that says so; the keys are gone already. */
   finish(lastRecord: Uint8Array | undefined): void {
+    // What has come to its own end has nothing to stop.
+    if (this.log.isOver) return;
     this.log.end(lastRecord);
     this.#stop.abort();
   }
