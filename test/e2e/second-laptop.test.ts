@@ -5,7 +5,6 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNetwork, fetchOn, type Machine, type TestNetwork } from '../support/network.ts';
 import { has, networkNamespaces } from '../support/requirements.ts';
@@ -42,26 +41,26 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     let stderr = '';
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
     child.stdin.end(input);
-    return { child, words: () => stderr };
-  }
-  async function end({ child, words }: ReturnType<typeof begin>) {
-    const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-    return { code: code as number | null, stdout, stderr: words() };
+    const ended = Promise.all([text(child.stdout), once(child, 'close')]).then(([stdout, [code]]) => ({
+      code: code as number | null,
+      stdout,
+      stderr,
+    }));
+    return { child, words: () => stderr, ended };
   }
   /** The invite, when it can be used; its command goes on until it was. */
   async function invite(...args: string[]): Promise<string> {
     const { child } = begin(network.home, [cliPath, 'invite', ...args], gateway.home);
-    const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
-    return line;
+    return String(await once(child.stdout, 'data')).trim();
   }
   const pair = (invitation: string, ...args: string[]) =>
     begin(network.guest, [cliPath, 'pair', '-', ...args], laptopHome, invitation);
   const connect = () => startServer({ home: laptopHome, within: network.guest.within, program: [cliPath, 'connect'] });
   const onLaptop = (path: string, init?: RequestInit) => fetchOn(network.guest, laptop.url + path, init);
-  const atHome = (...args: string[]) => end(begin(network.home, [cliPath, ...args], gateway.home));
+  const atHome = (...args: string[]) => begin(network.home, [cliPath, ...args], gateway.home).ended;
 
   test('is paired by what "postern invite" printed', async () => {
-    const { code, stdout, stderr } = await end(pair(await invite(), '--name', 'my laptop', '--json'));
+    const { code, stdout, stderr } = await pair(await invite(), '--name', 'my laptop', '--json').ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('postern connect') });
     const { device_id: deviceId, gateway_id: gatewayId } = JSON.parse(stdout) as Record<string, string>;
     expect(stderr.indexOf(gatewayId!)).toBeLessThan(stderr.indexOf('Secrets are in'));
@@ -76,7 +75,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
   test('serves official clients there that know nothing of it', async () => {
     laptop = await connect();
     await until(() => laptop.log().includes('Home is reached.'));
-    const { stdout } = await end(begin(network.guest, [clients], laptopHome, JSON.stringify({ url: laptop.url })));
+    const { stdout } = await begin(network.guest, [clients], laptopHome, JSON.stringify({ url: laptop.url })).ended;
     const paris = 'The capital of France is Paris.';
     expect(JSON.parse(stdout)).toEqual({
       openai: paris,
@@ -121,7 +120,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     expect(await onLaptop('/v1/models')).toMatchObject({ status: 401, body: expect.stringContaining('pair') });
     await until(() => laptop.log().includes('Home can not be reached.'));
     await laptop.stop();
-    const again = await end(pair(await invite()));
+    const again = await pair(await invite()).ended;
     expect(again).toMatchObject({
       code: 0,
       stderr: expect.stringContaining(`takes the place of device ${list[0]!.id}`),
@@ -138,7 +137,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     });
     expect(asking.words()).toContain('The owner at home has to say yes');
     expect(await atHome('approve', id)).toMatchObject({ code: 0 });
-    expect(await end(asking)).toMatchObject({ code: 0 });
+    expect(await asking.ended).toMatchObject({ code: 0 });
   });
 
   test('says that home went away, and that it is back', async () => {
