@@ -71,10 +71,13 @@ export class Responder {
     return new ReceivedCall((header, nowMs) => this.#tables[kind].receiveCall(header, nowMs));
   }
 
-  /** Ends everything that this static key has, before it returns; what is left is to send the last records. */
+  /**
+   * Ends all sessions proper of this static key, before it returns; what is left is to send the last records. A pairing
+   * that goes on is another matter: it may be how the same device comes back, and it has its own secret.
+   */
   revoke(remoteStaticKey: PublicKey): readonly EndedCall[] {
     const reason = { code: 'revoked', message: 'this device was revoked' };
-    return this.#eachTable((table) => table.end(reason, remoteStaticKey));
+    return this.#tables.session.end(reason, remoteStaticKey);
   }
 
   shutDown(): readonly EndedCall[] {

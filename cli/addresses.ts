@@ -3,10 +3,20 @@ import { networkInterfaces } from 'node:os';
 
 type Interfaces = ReturnType<typeof networkInterfaces>;
 
-/** As URLs. Link-local IPv6 is left out: its addresses need the name of the caller's own interface. */
+/** Networks inside this machine, of containers and virtual machines. */
+const INNER_NETWORK = /^(?:docker|br-|veth|virbr|vboxnet|vmnet|lxc|podman|cni)/;
+
+/**
+ * As URLs, the likeliest first. Link-local IPv6 is left out: its addresses need the name of the caller's own interface.
+ */
 export function reachableUrls(port: number, interfaces: Interfaces = networkInterfaces()): readonly string[] {
-  return Object.values(interfaces)
-    .flatMap((addresses) => addresses ?? [])
+  return Object.entries(interfaces)
+    .flatMap(([name, addresses = []]) => addresses.map((one) => ({ ...one, isInner: INNER_NETWORK.test(name) })))
     .filter(({ internal, address }) => !internal && !address.toLowerCase().startsWith('fe80:'))
+    .toSorted((one, other) => rankOf(one) - rankOf(other))
     .map(({ address, family }) => `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`);
+}
+
+function rankOf({ isInner, family }: { readonly isInner: boolean; readonly family: string }): number {
+  return (isInner ? 2 : 0) + (family === 'IPv6' ? 1 : 0);
 }

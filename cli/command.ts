@@ -38,8 +38,16 @@ export interface Terminal {
   say(text: string): void;
   /** Writes over the line that it wrote last, and with no text takes it away; absent where stderr is no screen. */
   readonly rewrite?: ((text: string) => void) | undefined;
-  /** Asks on stderr and hears the answer, empty when the user ends the program; absent where nobody can answer. */
-  readonly ask?: ((question: string) => Promise<string>) | undefined;
+  /**
+   * Draws on stdout, in black on white whatever the screen's colours are; absent where stdout is no screen.
+   * @returns false, having drawn nothing, where a row is wider than the screen
+   */
+  readonly draw?: ((rows: readonly string[]) => boolean) | undefined;
+  /**
+   * Asks on stderr and hears the answer, empty when the user ends the program or `signal` fires; absent where nobody can
+   * answer.
+   */
+  readonly ask?: ((question: string, signal?: AbortSignal) => Promise<string>) | undefined;
   /** Whether a person reads the data, and not a file or a program. */
   readonly isInteractive: boolean;
   /** What is piped in, all of it; or the line that a person types, who is asked first. @throws {CommandError} */

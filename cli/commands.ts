@@ -7,6 +7,8 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['stop', async () => (await import('./stop.ts')).stop],
   ['models', async () => (await import('./models.ts')).models],
   ['logs', async () => (await import('./logs.ts')).logs],
+  ['invite', async () => (await import('./invite.ts')).invite],
+  ['devices', async () => (await import('./devices.ts')).devices],
   ['approvals', async () => (await import('./approvals.ts')).approvals],
   ['approve', async () => (await import('./decide.ts')).approve],
   ['deny', async () => (await import('./decide.ts')).deny],

@@ -1,6 +1,6 @@
 /**
- * The identity of a running service, and what hangs on it: the audit log, the access keys and the pairings. Opened beside the service,
- * not before it: a store that waits to be unlocked must not keep anybody from what needs no key.
+ * The identity of a running service, and what hangs on it: the audit log, the access keys and the pairings. Opened beside
+ * the service, not before it: a store that waits to be unlocked must not keep anybody from what needs no key.
  */
 import type { AuditLog } from '../core/audit/audit-log.ts';
 import { createRefusalTally, type RefusalTally } from '../core/audit/refusal-tally.ts';

@@ -1,12 +1,11 @@
 /** `postern identity`: shows, backs up and restores what this gateway is known by. */
 import { mkdir } from 'node:fs/promises';
-import { formatGatewayId, gatewayIdOf } from '../channel/gateway-id.ts';
-import { nobleCrypto } from '../channel/noble.ts';
 import { createAuditLog } from '../core/audit/audit-log.ts';
 import { lockHome } from '../core/config/home.ts';
 import { openDatabase } from '../core/storage/database.ts';
 import { createAuditSeal } from '../identity/audit-seal.ts';
 import { findBackup, formatBackup } from '../identity/backup-words.ts';
+import { gatewayFingerprint } from '../identity/gateway-name.ts';
 import { openIdentity, type Identity } from '../identity/node/open-identity.ts';
 import { restoreIdentity } from '../identity/node/restore-identity.ts';
 import type { MasterKey } from '../identity/secret-keys.ts';
@@ -48,15 +47,10 @@ async function show(asJson: boolean, context: CommandContext): Promise<ExitCode>
   const { terminal } = context;
   const opened = await openIdentity(await identityOptions(context));
   const { masterAddress: address, store } = opened;
-  const gatewayId = gatewayIdText(opened);
+  const gatewayId = gatewayFingerprint(opened.gatewayKey());
   if (asJson) terminal.print(JSON.stringify({ address, gateway_id: gatewayId, store: store.kind }));
   else terminal.print(`address  ${address}\ngateway  ${gatewayId}\n${store.description}`);
   return 0;
-}
-
-function gatewayIdText(opened: Identity): string {
-  const crypto = nobleCrypto((length) => new Uint8Array(length));
-  return formatGatewayId(gatewayIdOf(crypto, crypto.x25519(opened.gatewayKey()).publicKey));
 }
 
 async function backup(isWanted: boolean, context: CommandContext): Promise<ExitCode> {

@@ -5,7 +5,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { lockHome } from '../core/config/home.ts';
 import { migrate, openDatabase, type Database } from '../core/storage/database.ts';
 import {
   encodeKey,
@@ -15,13 +14,12 @@ import {
   type KeyResource,
 } from '../gateway/wire/access-keys.ts';
 import { createAccessKeyCheck, type AccessKeyVerdict } from '../identity/node/access-key-check.ts';
-import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
-import { openIdentity, openOrCreateIdentity } from '../identity/node/open-identity.ts';
-import { CommandError, type CommandContext } from './command.ts';
+import { openIdentity } from '../identity/node/open-identity.ts';
+import type { CommandContext } from './command.ts';
 import { identityOptions } from './identity-options.ts';
 import { findLiveServer, type LiveServer } from './live-server.ts';
-import { openRegistries } from './registries.ts';
+import { withRegistries } from './registries.ts';
 
 export interface MadeKey extends KeyResource {
   readonly token: string;
@@ -62,14 +60,15 @@ function serverKeeper(server: LiveServer): KeyKeeper {
 function databaseKeeper(context: CommandContext): KeyKeeper {
   return {
     create: (body) =>
-      withRegistry(context, (registry) => {
+      withRegistries(context, ({ keys: registry }) => {
         const { token, key } = registry.create(wishOf(body));
         return { token, ...encodeKey(key, Date.now()) };
       }),
     list: async () => listHere(context.home),
     revoke: async (id) =>
-      hasDatabase(context.home) ? withRegistry(context, (registry) => registry.revoke(id)) : 'unknown',
-    revokeAll: async () => (hasDatabase(context.home) ? withRegistry(context, (registry) => registry.revokeAll()) : []),
+      hasDatabase(context.home) ? withRegistries(context, ({ keys: registry }) => registry.revoke(id)) : 'unknown',
+    revokeAll: async () =>
+      hasDatabase(context.home) ? withRegistries(context, ({ keys: registry }) => registry.revokeAll()) : [],
   };
 }
 
@@ -92,33 +91,11 @@ export async function verifyHere(context: CommandContext, token: string): Promis
   });
 }
 
-/** Only while no server can start: the identity may have to be made, and a stream under a key must not go on. */
-async function withRegistry<Result>(
-  context: CommandContext,
-  use: (registry: AccessKeyRegistry) => Promise<Result> | Result,
-): Promise<Result> {
-  const lock = lockHome(context.home);
-  if (lock === undefined) {
-    throw new CommandError('the service runs, but does not answer. Try again; if it goes on, "postern stop" ends it.');
-  }
-  try {
-    const identity = await openOrCreateIdentity(await identityOptions(context));
-    const database = openDatabase(context.home);
-    try {
-      return await use(openRegistries({ identity, database, onError: () => undefined }).keys);
-    } finally {
-      database.close();
-    }
-  } finally {
-    lock.release();
-  }
-}
-
-function hasDatabase(home: string): boolean {
+export function hasDatabase(home: string): boolean {
   return existsSync(join(home, 'state.db'));
 }
 
-function withDatabase<Result>(home: string, use: (database: Database) => Result): Result {
+export function withDatabase<Result>(home: string, use: (database: Database) => Result): Result {
   const database = openDatabase(home);
   try {
     return use(database);

@@ -2,7 +2,7 @@
 import { findAccessKey } from '../identity/access-key.ts';
 import { isLabel, type AccessClaims } from '../identity/access-claims.ts';
 import type { AccessKeyRefusal } from '../identity/node/access-key-check.ts';
-import { MAX_AGENT_INDEX, MAX_LIFETIME_S, type KeyResource } from '../gateway/wire/access-keys.ts';
+import { MAX_LIFETIME_S, type KeyResource } from '../gateway/wire/access-keys.ts';
 import {
   CommandError,
   UsageError,
@@ -11,7 +11,9 @@ import {
   type CommandInput,
   type ExitCode,
 } from './command.ts';
+import { agentIndexOf, findDurationS, type Flag } from './flags.ts';
 import { findKeyKeeper, verifyHere, type KeyKeeper } from './key-keeper.ts';
+import { localTime } from './local-time.ts';
 
 export const keys: Command = {
   name: 'keys',
@@ -72,7 +74,7 @@ function refuseFlags(flags: CommandInput['flags'], taken: readonly string[]): vo
 async function create({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
   refuseMore(positionals);
   const body = {
-    agent_index: agentIndex(flags['agent']),
+    agent_index: agentIndexOf(flags['agent']),
     expires_in_seconds: lifetimeS(flags['expires']),
     label: labelOf(flags['label']),
   };
@@ -174,23 +176,11 @@ function refuseMore(rest: readonly string[]): void {
   if (rest.length > 0) throw new UsageError('there is an argument too many.');
 }
 
-type Flag = CommandInput['flags'][string];
-
-function agentIndex(flag: Flag): number | undefined {
-  if (flag === undefined) return undefined;
-  const index = typeof flag === 'string' && /^\d{1,10}$/.test(flag) ? Number(flag) : Infinity;
-  if (index <= MAX_AGENT_INDEX) return index;
-  throw new UsageError('--agent: expected the number of an agent, from 0.');
-}
-
-const UNIT_S: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
-
 function lifetimeS(flag: Flag): number | null | undefined {
   if (flag === undefined) return undefined;
   if (flag === 'never') return null;
-  const [, count, unit = ''] = /^([1-9]\d{0,9})([smhd])$/.exec(typeof flag === 'string' ? flag : '') ?? [];
-  const seconds = Number(count) * (UNIT_S[unit] ?? Number.NaN);
-  if (seconds <= MAX_LIFETIME_S) return seconds;
+  const seconds = findDurationS(flag);
+  if (seconds !== undefined && seconds <= MAX_LIFETIME_S) return seconds;
   throw new UsageError('--expires: expected a time such as 30m, 12h or 90d, at most a hundred years, or "never".');
 }
 
@@ -205,9 +195,4 @@ function forWhat({ agent_index: index, scope }: KeyResource): string {
 
 function untilWhen({ expires_at: end }: KeyResource): string {
   return end === null ? 'without an end' : `until ${localTime(end)}`;
-}
-
-/** As its clock on the wall shows it: `2026-01-31 12:00:00`. */
-function localTime(time: string): string {
-  return new Date(time).toLocaleString('sv-SE');
 }

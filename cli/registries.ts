@@ -1,13 +1,16 @@
 /** The audit log, the access keys and the pairings of one database, wired to each other. */
 import { randomBytes } from 'node:crypto';
 import { createAuditLog, type AuditLog } from '../core/audit/audit-log.ts';
-import { migrate, type Database } from '../core/storage/database.ts';
+import { lockHome } from '../core/config/home.ts';
+import { migrate, openDatabase, type Database } from '../core/storage/database.ts';
 import type { Pairings } from '../gateway/access-key-source.ts';
 import { createAuditSeal } from '../identity/audit-seal.ts';
 import { createAccessKeyRegistry, type AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
 import { createDeviceRegistry } from '../identity/node/device-registry.ts';
 import { createInviteRegistry } from '../identity/node/invite-registry.ts';
-import type { Identity } from '../identity/node/open-identity.ts';
+import { openOrCreateIdentity, type Identity } from '../identity/node/open-identity.ts';
+import { CommandError, type CommandContext } from './command.ts';
+import { identityOptions } from './identity-options.ts';
 
 export interface Registries {
   readonly audit: AuditLog;
@@ -29,4 +32,29 @@ export function openRegistries({ identity, database, onError }: RegistriesOption
   const devices = createDeviceRegistry({ ...common, keys, record: (event) => audit.append(event), onError });
   const invites = createInviteRegistry(common);
   return { audit, keys, pairings: { devices, invites, gatewayKey: () => identity.gatewayKey() } };
+}
+
+/**
+ * Only while no server can start: the identity may have to be made, and a stream under a key must not go on.
+ * @throws {CommandError} where one runs
+ */
+export async function withRegistries<Result>(
+  context: CommandContext,
+  use: (registries: Registries) => Promise<Result> | Result,
+): Promise<Result> {
+  const lock = lockHome(context.home);
+  if (lock === undefined) {
+    throw new CommandError('the service runs, but does not answer. Try again; if it goes on, "postern stop" ends it.');
+  }
+  try {
+    const identity = await openOrCreateIdentity(await identityOptions(context));
+    const database = openDatabase(context.home);
+    try {
+      return await use(openRegistries({ identity, database, onError: () => undefined }));
+    } finally {
+      database.close();
+    }
+  } finally {
+    lock.release();
+  }
 }

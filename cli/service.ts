@@ -1,6 +1,5 @@
 /** The service: where everything is wired together, started, and brought to an orderly end. */
 import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gatewayCrypto } from '../channel/node/crypto.ts';
 import { createApprovalQueue, type ApprovalQueue } from '../core/approvals/approval-queue.ts';
@@ -32,6 +31,7 @@ import { createSealedDoor, type DoorOptions, type SealedDoor } from '../gateway/
 import { createGateway } from '../gateway/server.ts';
 import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
 import { CommandError, type CommandContext } from './command.ts';
+import { gatewayFacts } from './gateway-facts.ts';
 import { identityOptions } from './identity-options.ts';
 import { createIdentityService, type IdentityService } from './identity-service.ts';
 import { openModelCatalog } from './model-catalog.ts';
@@ -66,12 +66,7 @@ export async function startService(settings: Settings, context: CommandContext):
   const shutDown = new AbortController();
   const database = openDatabase(home);
   const models = openModels(settings, { context, database });
-  const requestLog = createRequestLog({
-    database,
-    now: Date.now,
-    keepDays: settings['log.days'],
-    onFailure: (message) => terminal.say(message),
-  });
+  const requestLog = openRequestLog(settings, { database, terminal });
   const metrics = createMetrics({ inference: models.inference, connections: () => gateway.listener.counts() });
   const token = createRunToken();
   const live = createLiveRequests({ setTimer: setProcessTimer });
@@ -80,10 +75,13 @@ export async function startService(settings: Settings, context: CommandContext):
     await Promise.all([door.revoke(kids), live.end(kids)]);
   });
   const approval = openApprovals(identity, terminal);
+  let port = settings['server.port'];
+  const facts: Services['gatewayFacts'] = (key) => gatewayFacts(key, { port, isExposed: settings['server.expose'] });
   const door = openDoor(settings, {
     identity,
     database,
     approvals: approval.approvals,
+    gatewayFacts: facts,
     run: (request, caller) => gateway.runInner(request, caller),
     say: (words) => terminal.say(words),
   });
@@ -93,6 +91,8 @@ export async function startService(settings: Settings, context: CommandContext):
       ...models,
       responses: createResponseStore({ database, now: Date.now }),
       keys: identity,
+      gatewayFacts: facts,
+      appOrigin: settings['pairing.appOrigin'] ?? undefined,
       requestLog,
       ...approval,
       door,
@@ -112,7 +112,7 @@ export async function startService(settings: Settings, context: CommandContext):
     logLevel: 'warn',
   });
   const { listener } = gateway;
-  const { port } = await listen(listener, settings);
+  ({ port } = await listen(listener, settings));
   await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
   void identity.begin();
   return { port, listener, ...models, requestLog, ...approval, door, database, identity, shutDown: shutDown.signal };
@@ -134,7 +134,7 @@ function openModels(
   return { catalog, modelDetails, inference, modelDigests: createModelDigests({ database }) };
 }
 
-interface DoorParts extends Pick<DoorOptions, 'database' | 'approvals' | 'run'> {
+interface DoorParts extends Pick<DoorOptions, 'database' | 'approvals' | 'gatewayFacts' | 'run'> {
   readonly identity: IdentityService;
   readonly say: (words: string) => void;
 }
@@ -144,7 +144,6 @@ function openDoor(settings: Settings, { identity, say, ...parts }: DoorParts): S
     ...parts,
     openPairings: () => identity.openPairings(),
     crypto: () => gatewayCrypto(settings['channel.crypto']),
-    gatewayFacts: () => ({ gatewayName: hostname(), gatewayId: '', urls: [], relays: [] }),
     maxBodyBytes: (method, path) => routeBodyBytes(method, path),
     tickMs: settings['channel.streamTickMs'],
     now: Date.now,
@@ -179,6 +178,18 @@ function identityService(
     onRevocation,
     say: (words) => context.terminal.say(words),
     elapsed: () => performance.now(),
+  });
+}
+
+function openRequestLog(
+  settings: Settings,
+  { database, terminal }: Pick<CommandContext, 'terminal'> & { readonly database: Database },
+): RequestLog {
+  return createRequestLog({
+    database,
+    now: Date.now,
+    keepDays: settings['log.days'],
+    onFailure: (message) => terminal.say(message),
   });
 }
 

@@ -5,6 +5,9 @@ import { readInput } from './standard-input.ts';
 
 /** Clears the line and goes back to its beginning (ECMA-48: EL, CR). */
 const CLEAR_LINE = '\u001b[2K\r';
+/** ECMA-48 SGR: black on white (the bright one, which no theme makes grey), and back. */
+const BLACK_ON_WHITE = '\u001b[30;107m';
+const OWN_COLOURS = '\u001b[0m';
 
 /** @param stop ends a question that nobody has answered yet */
 export function processTerminal(stop: AbortSignal): Terminal {
@@ -18,8 +21,18 @@ export function processTerminal(stop: AbortSignal): Terminal {
       : undefined,
     isInteractive: stdout.isTTY,
     read: (question) => readInput(stdin, () => void stderr.write(`${question}\n`), stop),
-    ask: stdin.isTTY && stderr.isTTY ? (question) => askUser(question, stop) : undefined,
+    ask:
+      stdin.isTTY && stderr.isTTY
+        ? (question, signal) => askUser(question, signal === undefined ? stop : AbortSignal.any([stop, signal]))
+        : undefined,
+    draw: stdout.isTTY ? (rows) => draw(stdout, rows) : undefined,
   };
+}
+
+function draw(stdout: NodeJS.WriteStream, rows: readonly string[]): boolean {
+  if (rows.some((row) => row.length > stdout.columns)) return false;
+  for (const row of rows) stdout.write(`${BLACK_ON_WHITE}${plain(row)}${OWN_COLOURS}\n`);
+  return true;
 }
 
 /** Names of files, and what stands in them, come from anywhere: none of it may command the terminal. */

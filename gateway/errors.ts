@@ -25,6 +25,7 @@ export type RequestErrorCode =
   | 'rate_limited'
   | 'records_gone'
   | 'too_many_approvals'
+  | 'too_many_invites'
   | 'unsupported_media_type';
 
 export type ErrorCode = ServiceErrorCode | Refusal | RequestErrorCode | 'internal';
@@ -65,6 +66,7 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   invite_used: { status: 409, type: 'invalid_request_error' },
   invite_over: { status: 410, type: 'invalid_request_error' },
   records_gone: { status: 410, type: 'invalid_request_error' },
+  too_many_invites: { status: 409, type: 'invalid_request_error' },
   body_too_large: { status: 413, type: 'invalid_request_error' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error' },
   idempotency_key_reused: { status: 422, type: 'invalid_request_error' },

@@ -9,6 +9,8 @@ import type { ModelCatalog } from '../core/inference/model-catalog.ts';
 import type { ModelDetailsReader } from '../core/inference/model-details.ts';
 import type { ModelDigests } from '../core/inference/model-digests.ts';
 import type { ResponseStore } from '../core/responses/response-store.ts';
+import type { GatewayFacts } from '../identity/node/device-registry.ts';
+import type { GatewayKey } from '../identity/secret-keys.ts';
 import type { AccessKeySource } from './access-key-source.ts';
 import type { ApprovalFeed } from './approval-feed.ts';
 import type { Caller } from './caller.ts';
@@ -77,6 +79,10 @@ export interface Services {
   readonly modelDigests: Pick<ModelDigests, 'find'>;
   readonly responses: ResponseStore;
   readonly keys: AccessKeySource;
+  /** How the gateway with this key names itself to devices, and where they find it. */
+  readonly gatewayFacts: (gatewayKey: GatewayKey) => GatewayFacts;
+  /** Where the app is served that reads the links of invites. */
+  readonly appOrigin: string | undefined;
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
   readonly door: Pick<SealedDoor, 'handle'>;
   readonly approvals: Pick<ApprovalQueue, 'list' | 'decide'>;

@@ -8,6 +8,8 @@ import { CONFIG_BODY_BYTES, NO_BODY_BYTES, PAIRING_BODY_BYTES, PUBLIC_BODY_BYTES
 import type { AccessClass } from './policy.ts';
 import type { Method, Route } from './route.ts';
 import { adminShutdown, adminStatus } from './routes/admin.ts';
+import { listDevices, renameDevice, revokeDevice } from './routes/admin-devices.ts';
+import { closeInvite, createInvite, getInvite, listInvites } from './routes/admin-invites.ts';
 import { createKey, listKeys, revokeAllKeys, revokeKey } from './routes/admin-keys.ts';
 import { adminModels, loadModel, unloadModel } from './routes/admin-models.ts';
 import { countMessageTokens, createMessage } from './routes/anthropic-messages.ts';
@@ -109,6 +111,13 @@ export const routes: readonly Route[] = [
   createKey,
   revokeKey,
   revokeAllKeys,
+  listInvites,
+  createInvite,
+  getInvite,
+  closeInvite,
+  listDevices,
+  renameDevice,
+  revokeDevice,
   listRequests,
   clearRequests,
   listApprovals,

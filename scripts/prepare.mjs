@@ -13,7 +13,7 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const MIN_NODE = [20, 20];
 
 /** What is served. Tests and benchmarks are compiled by their own commands, so that they can't keep it from starting. */
-const SOURCE_FOLDERS = ['channel', 'identity', 'core', 'gateway', 'clients', 'cli'];
+const SOURCE_FOLDERS = ['channel', 'identity', 'core', 'gateway', 'relay', 'relay-client', 'clients', 'cli'];
 const INSTALL_STAMP = join(root, 'node_modules', '.postern-install');
 const BUILD_STAMP = join(root, 'dist', '.postern-build');
 

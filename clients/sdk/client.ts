@@ -3,9 +3,8 @@ import { PosternError } from './errors.ts';
 import type { PairedDevice } from './device.ts';
 import { keysOf } from './device.ts';
 import { dispatch } from './dispatch.ts';
-import { httpTransport, httpUrls } from './http-transport.ts';
+import { pathsTo } from './http-transport.ts';
 import { readRequest } from './inner-request.ts';
-import { Paths } from './paths.ts';
 import type { Platform } from './platform.ts';
 import { platformOf } from './platform.ts';
 import { responseOf } from './response.ts';
@@ -36,10 +35,9 @@ const SILENT_FOR_MS = 45_000;
 /** Nothing is sent before the first call. @throws RangeError if the device's record is damaged */
 export function connect(device: PairedDevice, options: ConnectOptions = {}): PosternClient {
   const platform = platformOf(options);
-  const transports = httpUrls(device.urls).map((url) => httpTransport(url, platform.fetch));
   const sessions = new Sessions({
     platform,
-    paths: new Paths([...transports, ...(options.transports ?? [])]),
+    paths: pathsTo(device.urls, platform.fetch, options.transports),
     gateway: {
       operation: 'session',
       envelope: (noise) => ({ kind: 'sessionRequest', noise }),

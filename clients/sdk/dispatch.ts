@@ -23,6 +23,11 @@ export interface BegunAnswer {
   readonly events: AnswerEvents;
 }
 
+interface AnsweredCall extends BegunAnswer {
+  /** The attempt that it is the answer to. */
+  readonly answered: SealedCall;
+}
+
 /** An error in JSON. */
 const MAX_REFUSAL_BYTES = 65_536;
 
@@ -45,7 +50,9 @@ export async function dispatch(
     if (!isSafe) assertSameRun(call, calls);
     calls.push(call);
     try {
-      return await begin(sessions, call, calls, signal);
+      const { answered, ...begun } = await begin(sessions, call, calls, signal);
+      for (const other of calls) if (other !== answered) other.answer.erase();
+      return begun;
     } catch (error) {
       retry.judge(error, call);
     }
@@ -104,13 +111,13 @@ async function begin(
   call: SealedCall,
   calls: readonly SealedCall[],
   signal: AbortSignal,
-): Promise<BegunAnswer> {
+): Promise<AnsweredCall> {
   const events = resumed(sessions, call, call.events, signal);
   const head = await takeHead(events);
-  if (head.status !== 409 || calls.length === 1) return { head, events };
+  if (head.status !== 409 || calls.length === 1) return { head, events, answered: call };
   const body = await takeBody(events, MAX_REFUSAL_BYTES);
   const first = findFirst(body);
-  if (first === undefined) return { head, events: replay(body) };
+  if (first === undefined) return { head, events: replay(body), answered: call };
   return beginWith(sessions, findCall(calls, first), signal);
 }
 
@@ -130,12 +137,12 @@ function findCall(calls: readonly SealedCall[], { sid, n }: { sid: unknown; n: u
   return found;
 }
 
-async function beginWith(sessions: Sessions, call: SealedCall, signal: AbortSignal): Promise<BegunAnswer> {
+async function beginWith(sessions: Sessions, call: SealedCall, signal: AbortSignal): Promise<AnsweredCall> {
   // The gateway has it, whatever came of its answer.
   call.answer.attach();
   const events = resumed(sessions, call, attached(sessions, call, signal), signal);
   try {
-    return { head: await takeHead(events), events };
+    return { head: await takeHead(events), events, answered: call };
   } catch (error) {
     if (!isNotThere(error)) throw error;
     throw new PosternError('answer_lost', { cause: error });

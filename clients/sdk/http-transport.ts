@@ -2,6 +2,7 @@
  * The channel over plain HTTP. The status is not looked at: whatever answers, it is the bytes that have to prove it.
  */
 import type { Fetch } from './platform.ts';
+import { Paths } from './paths.ts';
 import type { Operation, Transport } from './transport.ts';
 
 const PATHS: Readonly<Record<Operation, string>> = {
@@ -11,7 +12,7 @@ const PATHS: Readonly<Record<Operation, string>> = {
 };
 
 /** @param url from `httpUrls` */
-export function httpTransport(url: string, fetch: Fetch): Transport {
+function httpTransport(url: string, fetch: Fetch): Transport {
   return {
     async exchange(operation, body, signal) {
       const { body: answer } = await fetch(url + PATHS[operation], {
@@ -28,6 +29,11 @@ export function httpTransport(url: string, fetch: Fetch): Transport {
       return answer ?? new Blob([]).stream();
     },
   };
+}
+
+/** The addresses first, as they are nearer than whatever else leads there. */
+export function pathsTo(urls: readonly string[], fetch: Fetch, others: readonly Transport[] = []): Paths {
+  return new Paths([...httpUrls(urls).map((url) => httpTransport(url, fetch)), ...others]);
 }
 
 /** Those that are http or https addresses, each once and without a final slash. A code may hold any text. */

@@ -17,27 +17,30 @@ import {
 import type { PairedDevice } from './device.ts';
 import type { PosternErrorCode } from './errors.ts';
 import { HintError, PathError, PosternError } from './errors.ts';
-import { httpTransport, httpUrls } from './http-transport.ts';
+import { httpUrls, pathsTo } from './http-transport.ts';
 import type { InviteDescription } from './invite.ts';
 import { describeInvite } from './invite.ts';
-import { Paths } from './paths.ts';
 import type { Platform } from './platform.ts';
 import { pause, platformOf } from './platform.ts';
 import { sealCall, takeBody, takeHead } from './sealed-call.ts';
 import type { SecretStorage } from './secret-storage.ts';
 import { loadPendingKey, pendingEntry, saveDevice } from './secret-storage.ts';
 import { Sessions } from './sessions.ts';
+import type { Transport } from './transport.ts';
 
 export interface PairOptions extends Partial<Platform> {
   /** What the gateway's owner sees. */
   readonly device: DeviceDescription;
   readonly storage: SecretStorage;
   readonly signal?: AbortSignal;
+  /** Other ways to the gateway, tried after its addresses. */
+  readonly transports?: readonly Transport[];
 }
 
 /** After that the same question is asked again, and joins the one that waits: no sign of life can come with it. */
 const SILENT_FOR_MS = 60_000;
 const PAUSES_MS = [0, 1000, 2000, 4000, 8000];
+const ATTEMPTS = 6;
 /** An owner may take a quarter of an hour. */
 const APPROVAL_ATTEMPTS = 15;
 const MAX_GRANT_BYTES = 65_536;
@@ -59,10 +62,9 @@ export async function pair(invite: string | InviteCode, options: PairOptions): P
   try {
     if (described.isOver) throw new PosternError('invite_over');
     const secretKey = await loadPendingKey(storage, entry, crypto);
-    const paths = new Paths(described.urls.map((url) => httpTransport(url, platform.fetch)));
     const sessions = new Sessions({
       platform,
-      paths,
+      paths: pathsTo(described.urls, platform.fetch, options.transports),
       gateway: {
         operation: 'pair-invite',
         envelope: (noise) => ({ kind: 'inviteRequest', inviteId, noise }),
@@ -94,7 +96,7 @@ async function confirm(
   const body = encodeDeviceDescription(device);
   const headers = [['content-type', 'application/json']] as const;
   const head = encodeRequestHead({ method: 'POST', path: CONFIRM_PATH, headers, bodyBytes: body.length });
-  const attempts = needsApproval ? APPROVAL_ATTEMPTS : PAUSES_MS.length;
+  const attempts = needsApproval ? APPROVAL_ATTEMPTS : ATTEMPTS;
   let hasMet = false;
   for (let attempt = 1; ; attempt++) {
     try {
@@ -106,7 +108,11 @@ async function confirm(
     } catch (error) {
       if (!hasMet || !isPassing(error)) throw error;
       if (attempt === attempts) throw new PosternError('offline', { cause: error });
-      await pause(sessions.options.platform.setTimer, PAUSES_MS[attempt] ?? 0, signal);
+      await pause(
+        sessions.options.platform.setTimer,
+        PAUSES_MS.at(Math.min(attempt, PAUSES_MS.length) - 1) ?? 0,
+        signal,
+      );
     }
   }
 }

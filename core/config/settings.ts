@@ -15,6 +15,11 @@ import { writeFileAtomically } from './atomic-file.ts';
 const origin = z.string().refine((value) => value === '*' || (URL.canParse(value) && new URL(value).origin === value), {
   error: 'expected "*" or an origin such as "https://app.example"',
 });
+const secureOrigin = z
+  .string()
+  .refine((value) => value.startsWith('https://') && URL.canParse(value) && new URL(value).origin === value, {
+    error: 'expected null or an origin such as "https://app.example"',
+  });
 const hostname = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/, 'expected a host name in lower case, without a port');
@@ -91,6 +96,9 @@ const settingsSchema = z.strictObject({
   }),
   'access.requestsAtOnce': z.int().min(1).max(1000).default(16).register(definitions, {
     meaning: 'requests that each access key may have under way',
+  }),
+  'pairing.appOrigin': secureOrigin.nullable().default(null).register(definitions, {
+    meaning: 'where the app for phones is served, for the link in an invite; null: no link',
   }),
   'identity.store': z.enum(['auto', 'keyring', 'vault']).default('auto').register(definitions, {
     environment: 'SVC_IDENTITY_STORE',

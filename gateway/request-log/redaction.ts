@@ -32,6 +32,9 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\b(bearer\s{1,3})[\w.~+/=-]{8,}/gi, `$1${MASK}`],
   [/:\/\/[^\s/@:"']{0,256}:[^\s/@"']{1,256}@/g, `://${MASK}@`],
   [/svc-v1\.[\w.~+/=-]+/g, MASK],
+  // An invite, as text and as a link.
+  [/SVC:[a-z2-7]{8,}/gi, MASK],
+  [/(#i=)[\w-]{8,}/g, `$1${MASK}`],
   [/(?<![a-z0-9])[spr]k[-_][\w-]{8,}/gi, MASK],
   [
     /(?<![a-z0-9])(?:gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|npm_|pypi-|xai-|xox[abeoprs]-|r8_|nvapi-|tvly-)[\w-]{10,}/gi,

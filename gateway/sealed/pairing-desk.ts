@@ -7,15 +7,17 @@ import type { PublicKey } from '../../channel/keys.ts';
 import type { ApprovalOutcome, ApprovalQueue } from '../../core/approvals/approval-queue.ts';
 import { findDeviceDescription, type DeviceDescription } from '../../identity/pairing.ts';
 import type { DeviceRegistry, GatewayFacts, Redemption } from '../../identity/node/device-registry.ts';
-import type { InviteRegistry } from '../../identity/node/invite-registry.ts';
+import type { InviteRecord, InviteRegistry } from '../../identity/node/invite-registry.ts';
+import type { GatewayKey } from '../../identity/secret-keys.ts';
 import { RequestError } from '../errors.ts';
 import type { SealedSource } from './source.ts';
 
 export interface DeskOptions {
-  readonly devices: Pick<DeviceRegistry, 'redeem' | 'foresee'>;
-  readonly invites: Pick<InviteRegistry, 'find'>;
+  readonly devices: Pick<DeviceRegistry, 'redeem' | 'foresee' | 'touch'>;
+  readonly invites: Pick<InviteRegistry, 'find' | 'close'>;
   readonly approvals: Pick<ApprovalQueue, 'request'>;
-  readonly gatewayFacts: () => GatewayFacts;
+  readonly gatewayKey: () => GatewayKey;
+  readonly gatewayFacts: (gatewayKey: GatewayKey) => GatewayFacts;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
@@ -37,27 +39,34 @@ interface Asking {
   readonly inviteId: string;
   readonly deviceKey: PublicKey;
   readonly description: DeviceDescription;
+  readonly source: Confirmation['source'];
 }
 
-export function createPairingDesk({ devices, invites, approvals, gatewayFacts, now }: DeskOptions): PairingDesk {
+export function createPairingDesk(options: DeskOptions): PairingDesk {
+  const { devices, invites, approvals, now } = options;
   /** Answers that wait for the owner, by invite and device. */
   const waiting = new Map<string, Promise<Uint8Array>>();
 
-  const redeem = (asking: Asking): Uint8Array => answerOf(devices.redeem({ ...asking, gateway: gatewayFacts() }));
+  const redeem = (asking: Asking): Uint8Array => {
+    const gateway = options.gatewayFacts(options.gatewayKey());
+    const redemption = devices.redeem({ ...asking, gateway });
+    if (redemption.result === 'paired') devices.touch(redemption.device.id, asking.source.transport);
+    return answerOf(redemption);
+  };
 
-  async function afterApproval(
-    asking: Asking,
-    source: Confirmation['source'],
-    expiresAtMs: number,
-  ): Promise<Uint8Array> {
+  async function afterApproval(asking: Asking, invite: InviteRecord): Promise<Uint8Array> {
     const asked = approvals.request({
       kind: 'pairing',
-      summary: summaryOf(asking.description, source),
-      lifetimeMs: Math.max(1, expiresAtMs - now()),
+      summary: summaryOf(asking, invite),
+      lifetimeMs: Math.max(1, invite.expiresAtS * 1000 - now()),
     });
-    if (asked === undefined)
+    if (asked === undefined) {
       throw new RequestError('too_many_approvals', 'Too many devices wait for the owner. Try again later.');
-    requireYes(await asked.outcome);
+    }
+    const outcome = await asked.outcome;
+    // Whoever has it could go on asking.
+    if (outcome === 'denied') invites.close(asking.inviteId);
+    requireYes(outcome);
     return redeem(asking);
   }
 
@@ -70,12 +79,12 @@ export function createPairingDesk({ devices, invites, approvals, gatewayFacts, n
           'A device says its name and platform, each in 1 to 64 printable characters.',
         );
       }
-      const asking = { inviteId: bytesToHex(inviteId), deviceKey, description };
+      const asking = { inviteId: bytesToHex(inviteId), deviceKey, description, source };
       const invite = invites.find(asking.inviteId);
       const isNew = devices.foresee(asking.inviteId, deviceKey) === 'new';
       if (!isNew || invite?.needsApproval !== true) return redeem(asking);
       const name = `${asking.inviteId} ${bytesToHex(deviceKey)}`;
-      const answer = waiting.get(name) ?? afterApproval(asking, source, invite.expiresAtS * 1000);
+      const answer = waiting.get(name) ?? afterApproval(asking, invite);
       waiting.set(name, answer);
       return answer.finally(() => waiting.delete(name));
     },
@@ -104,8 +113,9 @@ function requireYes(outcome: ApprovalOutcome): void {
 }
 
 /** The device's own words are quoted, and said to be its own: a thief of the invite chooses them too. */
-function summaryOf({ name, platform, model }: DeviceDescription, { transport, party }: Confirmation['source']): string {
+function summaryOf({ description: { name, platform, model }, source }: Asking, { agentIndex }: InviteRecord): string {
   const what = model === undefined ? platform : `${platform}, ${model}`;
-  const from = transport === 'relay' ? 'through the relay' : `from ${party}`;
-  return `pair a device that calls itself "${name}" (${what}), ${from}`;
+  const from = source.transport === 'relay' ? 'through the relay' : `from ${source.party}`;
+  const scope = agentIndex === undefined ? 'everything' : `agent ${agentIndex}`;
+  return `pair a device that calls itself "${name}" (${what}), ${from}, for ${scope}`;
 }

@@ -223,7 +223,9 @@ class OpenDoor {
   }
 
   #dropCallsOf(deviceKey: PublicKey): void {
-    for (const call of this.#calls.values()) if (equalBytes(call.deviceKey, deviceKey)) call.abandon();
+    for (const call of this.#calls.values()) {
+      if (call.purpose.kind === 'session' && equalBytes(call.deviceKey, deviceKey)) call.abandon();
+    }
   }
 
   #sweepSoon(setTimer: SetTimer): void {

@@ -17,6 +17,7 @@ const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
   approval_expired: 'invalid_request_error',
   approval_needs_code: 'invalid_request_error',
   approval_settled: 'invalid_request_error',
+  too_many_invites: 'invalid_request_error',
   bad_request: 'invalid_request_error',
   invalid_request: 'invalid_request_error',
   prompt_too_long: 'invalid_request_error',

@@ -128,6 +128,15 @@ describe('an invite', () => {
     expect(findPairingGrant(again.body)).toBeDefined();
   });
 
+  test('pairs a device again that is paired already: the former pairing is over', async () => {
+    const staticKey = newStaticKey();
+    const first = await pairRaw(service.url, await newInvite(service), staticKey);
+    const second = await pairRaw(service.url, await newInvite(service), staticKey);
+    expect(second.grant.deviceId).not.toBe(first.grant.deviceId);
+    expect((await startRawSession(service.url, second)).session).toBeDefined();
+    expect((await devices()).find(first.grant.deviceId)?.revokedAtS).toBeDefined();
+  });
+
   test('of two devices at once takes one', async () => {
     const code = await newInvite(service);
     const before = await countDevices();
@@ -193,10 +202,13 @@ describe('an invite that asks the owner', () => {
 
   test('makes nothing when the owner says no', async () => {
     const before = await countDevices();
-    const answer = redeem(await newInvite(service, { needsApproval: true }));
+    const code = await newInvite(service, { needsApproval: true });
+    const answer = redeem(code);
     await until(() => pending().length === 1);
     decide('denied');
     expect(errorOf(await answer)).toEqual([403, 'pairing_denied']);
+    // And is not asked again about the same invite.
+    expect(await startPairing(service.url, code, newStaticKey())).toMatchObject({ hint: 1 });
     expect(await countDevices()).toBe(before);
   });
 

@@ -40,6 +40,16 @@ const ROOMS: Readonly<Record<string, Room>> = {
     why: 'usable as a library, with no route to authority: it serves no HTTP, knows no key, no caller',
   },
   gateway: { mayImport: ['channel', 'channel/node', 'identity', 'identity/node', 'core'], why: 'the only door' },
+  relay: {
+    mayImport: [],
+    packages: [/^ws$/, /^node:/, /^prom-client$/],
+    why: 'it runs alone on a rented box, and can name neither a key nor a plaintext',
+  },
+  'relay-client': {
+    mayImport: ['relay/frame.ts'],
+    packages: [/^ws$/, /^node:/, /^https-proxy-agent$/],
+    why: 'it moves opaque bytes: it can name neither a plaintext nor a key, and its signer is passed in',
+  },
   'clients/sdk': {
     mayImport: ['channel', 'identity'],
     packages: [/^@noble\//],
@@ -58,6 +68,8 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'identity/node',
       'core',
       'gateway',
+      'relay',
+      'relay-client',
       'clients/sdk',
       'clients/connect',
     ],

@@ -58,15 +58,10 @@ export const sse: Handler = () => ({ headers: [['content-type', 'text/event-stre
 /** A body whose pieces the test hands out one by one. It never ends by itself. */
 export function tap(): { readonly body: AsyncIterable<string>; readonly push: (piece: string) => void } {
   const waiting: string[] = [];
-  let isOver = false;
-  onTestFinished(() => {
-    isOver = true;
-  });
+  const ending = new AbortController();
+  onTestFinished(() => ending.abort());
   async function* flow(): AsyncGenerator<string> {
-    while (!isOver) {
-      const piece = await until(() => waiting.shift() ?? (isOver ? '' : undefined));
-      yield piece;
-    }
+    while (!ending.signal.aborted) yield await until(() => waiting.shift() ?? (ending.signal.aborted ? '' : undefined));
   }
   return { body: flow(), push: (piece) => void waiting.push(piece) };
 }

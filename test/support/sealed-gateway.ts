@@ -76,8 +76,6 @@ export interface SealedGateway {
   /** What arrived, in order: `session`, `pair-invite`, `GET /v1/models`, `CANCEL`, `ATTACH 3`. */
   readonly seen: readonly string[];
   readonly requests: readonly SealedRequest[];
-  /** How many there have been. */
-  readonly connections: number;
   /** The static keys that presented themselves for pairing, in hexadecimal. */
   readonly redeemers: readonly string[];
   newInvite(change?: Partial<InviteCode>): InviteCode;
@@ -87,6 +85,8 @@ export interface SealedGateway {
   meddle(operation: Operation, ...next: readonly (Meddling | undefined)[]): void;
   /** Forgets records and idempotency keys, as a new process does. */
   restart(): void;
+  /** Ends all answers with an ABORT. */
+  endCalls(code: string): void;
   revokeAll(): void;
   close(): Promise<void>;
 }
@@ -108,7 +108,6 @@ export async function startSealedGateway(options: SealedGatewayOptions = {}): Pr
 }
 
 class TestGateway implements SealedGateway {
-  connections = 0;
   readonly seen: string[] = [];
   readonly requests: SealedRequest[] = [];
   readonly redeemers: string[] = [];
@@ -130,7 +129,6 @@ class TestGateway implements SealedGateway {
   }
 
   async listen(): Promise<void> {
-    this.#server.on('connection', () => this.connections++);
     await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
   }
 
@@ -182,13 +180,16 @@ class TestGateway implements SealedGateway {
     this.#firstCalls = new Map();
   }
 
+  endCalls(code: string): void {
+    for (const stored of this.#calls.values()) {
+      const lastRecord = stored.received.kill({ code, message: code });
+      if (lastRecord !== undefined) keep(stored, lastRecord, true);
+    }
+  }
+
   revokeAll(): void {
     this.#psks.clear();
-    const lastRecords = [...this.#calls.values()].map((stored) => ({
-      stored,
-      record: stored.received.kill({ code: 'revoked', message: 'this device was revoked' }),
-    }));
-    for (const { stored, record } of lastRecords) if (record !== undefined) keep(stored, record, true);
+    this.endCalls('revoked');
     this.restart();
   }
 

@@ -61,3 +61,22 @@ test('a closed client ends its calls and makes no more', async () => {
   expect(await codeOf(response.text())).toBe('closed');
   expect(await codeOf(client.fetch('/x'))).toBe('closed');
 });
+
+test.each([
+  ['shutdown', 'gateway_stopped'],
+  ['expired', 'session_expired'],
+  ['cancelled', 'cancelled'],
+  ['internal_error', 'gateway_failed'],
+])('an answer that the gateway gives up as %s is not picked up again', async (code, expected) => {
+  const { body, push } = tap();
+  const gateway = await start(({ path }) => (path === '/late' ? new Promise(() => undefined) : { body }));
+  const client = clientOf(gateway);
+  const begun = await client.fetch('/begun', post);
+  push('one');
+  const late = codeOf(client.fetch('/late', post));
+  await until(() => gateway.requests.length === 2);
+  gateway.endCalls(code);
+  expect(await codeOf(begun.text())).toBe(expected);
+  expect(await late).toBe(expected);
+  expect(gateway.seen).toEqual(['session', 'POST /begun', 'POST /late']);
+});

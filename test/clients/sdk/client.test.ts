@@ -113,6 +113,11 @@ test.each([204, 205, 304])('status %i has no body', async (status) => {
   expect([response.status, response.body, response.headers.get('etag')]).toEqual([status, null, 'x']);
 });
 
+test('a HEAD has no body, whatever the gateway sends', async () => {
+  const response = await clientOf(await start(() => ({ body: 'text' }))).fetch('/x', { method: 'HEAD' });
+  expect([response.status, response.body]).toEqual([200, null]);
+});
+
 test('what nobody reads is not fetched', async () => {
   const piece = new Uint8Array(60_000);
   async function* endless(): AsyncGenerator<Uint8Array> {
@@ -138,9 +143,17 @@ test('what nobody reads is not fetched', async () => {
   await reader.cancel();
 });
 
-test('a connection whose answer was read is used again', async () => {
+test('an answer ends with its last record, and its connection is left whole for another call', async () => {
   const gateway = await start(sse);
-  const client = clientOf(gateway);
-  for (let call = 0; call < 10; call++) await (await client.fetch('/v1/x', post)).text();
-  expect(gateway.connections).toBeLessThan(4);
+  const signals: (AbortSignal | null | undefined)[] = [];
+  const neverEnding: ConnectOptions['fetch'] = async (url, init) => {
+    const response = await fetch(url, init);
+    if (!url.endsWith('/secure/call')) return response;
+    signals.push(init.signal);
+    const flush = (): Promise<void> => new Promise(() => undefined);
+    return new Response(response.body!.pipeThrough(new TransformStream({ flush })));
+  };
+  const client = clientOf(gateway, { fetch: neverEnding });
+  expect(await (await client.fetch('/v1/x', post)).text()).toContain('[DONE]');
+  expect(signals.map((signal) => signal?.aborted)).toEqual([false]);
 });

@@ -119,6 +119,13 @@ test('an invite that another device has used says so', async () => {
   expect(storage.entries.size).toBe(0);
 });
 
+test('when too many wait for the owner, the key is kept for another try', async () => {
+  const gateway = await start({ decide: async () => ({ status: 429, code: 'too_many_approvals' }) });
+  const storage = newStorage();
+  expect(await codeOf(pair(gateway.newInvite(), optionsFor(storage)))).toBe('too_many_approvals');
+  expect(storage.entries.size).toBe(1);
+});
+
 test('what only a hint says keeps the key, since it may be a lie', async () => {
   const gateway = await start();
   const storage = newStorage();

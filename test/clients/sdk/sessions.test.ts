@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Operation, Transport } from '../../../clients/sdk/index.ts';
 import { clientOf, codeOf, echo, post, start } from '../../support/sealed-client.ts';
 
 async function listen(handle: RequestListener): Promise<string> {
@@ -55,6 +56,21 @@ test('when the path of a session breaks, its calls go over another one', async (
   isBroken = true;
   expect((await client.fetch('/b', post)).status).toBe(200);
   expect(first.seen).toEqual(['session', 'GET /a', 'POST /b']);
+});
+
+test('what no address reaches goes over another transport', async () => {
+  const gateway = await start(echo);
+  const carried: Operation[] = [];
+  const relay: Transport = {
+    async exchange(operation, body, signal) {
+      carried.push(operation);
+      const path = operation === 'pair-invite' ? '/pair-invite' : `/secure/${operation}`;
+      return (await fetch(gateway.url + path, { method: 'POST', body, signal })).body!;
+    },
+  };
+  const client = clientOf(gateway, { transports: [relay] }, gateway.newDevice([]));
+  expect((await client.fetch('/a')).status).toBe(200);
+  expect(carried).toEqual(['session', 'call']);
 });
 
 test.each([
@@ -124,7 +140,11 @@ test('nothing that has an effect is repeated at a gateway that was restarted', a
   expect((await client.fetch('/x', post)).status).toBe(200);
   gateway.restart();
   expect((await client.fetch('/y')).status).toBe(200);
-  expect(gateway.requests.map(({ path }) => path)).toEqual(['/x', '/x', '/y']);
+  expect(gateway.requests.map(({ path, idempotencyKey }) => [path, idempotencyKey?.length])).toEqual([
+    ['/x', undefined],
+    ['/x', 16],
+    ['/y', undefined],
+  ]);
 });
 
 test('when no answer comes, only what has no effect is simply offline', async () => {

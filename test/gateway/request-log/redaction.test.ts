@@ -57,6 +57,8 @@ describe('by the name of its field', () => {
 test.each([
   `Bearer ${SECRET}`,
   'svc-v1.eyJhbGciOiJ.c2ln-nat_ure',
+  'SVC:AEBQGIJQGAYDAMBQ',
+  'svc:aebqgijqgaydambq',
   'sk-proj-abcdef0123456789',
   'sk-ant-api03-abcdef',
   'sk_live_abcdef012345',
@@ -75,11 +77,12 @@ test.each([
   expect(shown).toMatch(/^Use .*\[REDACTED\] for this, ".*\[REDACTED\]" or \(.*\[REDACTED\]\)\.$/);
 });
 
-test('a key in its own block, a password in an address', () => {
+test('a key in its own block, an invite or a password in an address', () => {
   expect(redact('-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----\nrest')).toBe(
     '[REDACTED]\nrest',
   );
   expect(redact('-----BEGIN PRIVATE KEY-----\nMIIcutoff')).toBe('[REDACTED]');
+  expect(redact('https://app.example/#i=AQEAbc-_0123')).toBe('https://app.example/#i=[REDACTED]');
   expect(redact('postgres://me:hunter2@db/x')).toBe('postgres://[REDACTED]@db/x');
 });
 

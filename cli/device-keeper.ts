@@ -1,0 +1,59 @@
+/**
+ * The paired devices as the command line reaches them: through the server that runs, which ends what a revoked device
+ * has under way; where none runs, in the database itself.
+ */
+import { z } from 'zod';
+import { migrate } from '../core/storage/database.ts';
+import { deviceResourceSchema, encodeDevice, type DeviceResource } from '../gateway/wire/pairings.ts';
+import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
+import { createDeviceTable, recordOf } from '../identity/node/device-table.ts';
+import type { CommandContext } from './command.ts';
+import { hasDatabase, withDatabase } from './key-keeper.ts';
+import { findLiveServer, type LiveServer } from './live-server.ts';
+import { withRegistries } from './registries.ts';
+
+export interface DeviceKeeper {
+  list(): Promise<readonly DeviceResource[]>;
+  /** Of one that is there. */
+  rename(id: string, name: string): Promise<void>;
+  /** Of one that is there. @returns false where it was revoked before */
+  revoke(id: string): Promise<boolean>;
+}
+
+export async function findDeviceKeeper(context: CommandContext): Promise<DeviceKeeper> {
+  const server = await findLiveServer(context.home);
+  return server === undefined ? databaseKeeper(context) : serverKeeper(server);
+}
+
+const listSchema = z.object({ devices: z.array(deviceResourceSchema) });
+const revokedSchema = z.object({ already: z.boolean() });
+
+function serverKeeper(server: LiveServer): DeviceKeeper {
+  return {
+    list: async () => listSchema.parse(await server.ask('GET', 'devices')).devices,
+    rename: async (id, name) => void (await server.ask('POST', `devices/${id}`, { body: { name } })),
+    revoke: async (id) => !revokedSchema.parse(await server.ask('DELETE', `devices/${id}`)).already,
+  };
+}
+
+function databaseKeeper(context: CommandContext): DeviceKeeper {
+  return {
+    list: async () => listHere(context.home),
+    rename: (id, name) =>
+      withRegistries(context, ({ pairings }) => {
+        pairings.devices.rename(id, name);
+      }),
+    revoke: (id) => withRegistries(context, async ({ pairings }) => (await pairings.devices.revoke(id)) === 'revoked'),
+  };
+}
+
+/** Without opening the identity; looking makes nothing. */
+function listHere(home: string): readonly DeviceResource[] {
+  if (!hasDatabase(home)) return [];
+  return withDatabase(home, (database) => {
+    createAccessKeyTable(database, migrate);
+    return createDeviceTable(database, migrate)
+      .list()
+      .map((row) => encodeDevice(recordOf(row)));
+  });
+}
