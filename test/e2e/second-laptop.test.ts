@@ -18,6 +18,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
   let gateway: TestServer;
   let laptopHome: string;
   let laptop: TestServer;
+  let gatewayId: string;
 
   beforeAll(async () => {
     network = await createNetwork();
@@ -64,8 +65,9 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
   test('is paired by what "postern invite" printed', async () => {
     const { code, stdout, stderr } = await pair(await invite(), '--name', 'my laptop', '--json').ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('postern connect') });
-    const { device_id: deviceId, gateway_id: gatewayId } = JSON.parse(stdout) as Record<string, string>;
-    expect(stderr.indexOf(gatewayId!)).toBeLessThan(stderr.indexOf('Secrets are in'));
+    const { device_id: deviceId, gateway_id } = JSON.parse(stdout) as Record<string, string>;
+    gatewayId = gateway_id!;
+    expect(stderr.indexOf(gatewayId)).toBeLessThan(stderr.indexOf('Secrets are in'));
     expect(stderr).toContain(`http://${network.home.address}:${gateway.port}`);
     expect((await atHome('identity', 'show')).stdout).toContain(gatewayId);
     expect((await atHome('devices')).stdout).toContain(deviceId);
@@ -122,7 +124,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     expect(await onLaptop('/v1/models')).toMatchObject({ status: 401, body: expect.stringContaining('pair') });
     await until(() => laptop.log().includes('Home can not be reached.'));
     await laptop.stop();
-    const invitation = await invite();
+    const invitation = await invite('--bearer');
     const again = await until(async () => {
       const outcome = await pair(invitation).ended;
       return !isTooSoon(outcome.stderr) && outcome;
@@ -131,6 +133,10 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
       code: 0,
       stderr: expect.stringContaining(`takes the place of device ${list[0]!.id}`),
     });
+    const { stdout: key } = await runCli(['gateways', 'key', gatewayId], { SVC_HOME: laptopHome });
+    const plain = { headers: { authorization: `Bearer ${key.trim()}` } };
+    const direct = `http://${network.home.address}:${gateway.port}/v1/models`;
+    expect(await fetchOn(network.guest, direct, plain)).toMatchObject({ status: 200 });
     laptop = await connect();
     await until(async () => (await onLaptop('/v1/models')).status === 200);
   });

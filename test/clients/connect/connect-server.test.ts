@@ -37,10 +37,10 @@ async function start(home: Home, more: Partial<ConnectServerOptions> = {}) {
     onOutcome: (error) => outcomes.push(error),
     fetch: async (input, init) => {
       const one: Asked = {
-        url: String(input),
+        url: typeof input === 'string' ? input : '',
         method: init?.method ?? '',
         headers: Object.fromEntries(new Headers(init?.headers)),
-        body: Buffer.from(await new Response(init?.body as ConstructorParameters<typeof Response>[0]).arrayBuffer()),
+        body: Buffer.from(await new Response(init?.body).arrayBuffer()),
         signal: init!.signal!,
       };
       asked.push(one);
