@@ -1,14 +1,17 @@
 /** `postern gateways`: what this machine is paired with. */
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
-import { forgetGateway, listPairedGateways, type PairedGateway } from './paired-gateways.ts';
+import { forgetGateway, listPairedGateways, loadPairedDevice, type PairedGateway } from './paired-gateways.ts';
 
 export const gateways: Command = {
   name: 'gateways',
   summary: 'list and forget the gateways that this machine is paired with',
   usage: `Usage: postern gateways [list] [--json]
+       postern gateways key NAME|ID
        postern gateways forget NAME|ID [--json]
 
   list     every gateway that this machine is a device of
+  key      prints the plain access key that came with the pairing ("postern invite --bearer"), for clients that call the
+           gateway themselves; what they say can be read on the network
   forget   takes this machine's keys for it away, here; at home the device counts until it is revoked there
 
   --json   JSON on stdout
@@ -20,11 +23,17 @@ Example:
   async run({ flags, positionals: [action = 'list', ...rest] }, context) {
     const asJson = flags['json'] === true;
     if (action === 'list' && rest.length === 0) return list(asJson, context);
-    const [wanted, ...more] = rest;
-    if (action === 'forget' && wanted !== undefined) return forget([wanted, ...more].join(' '), asJson, context);
-    throw new UsageError('say "list", or "forget" and which one.');
+    const act = ACTIONS.get(action);
+    if (act !== undefined && rest.length > 0) return act(rest.join(' '), asJson, context);
+    throw new UsageError('say "list", or "key" or "forget" and which one.');
   },
 };
+
+const ACTIONS: ReadonlyMap<string, (wanted: string, asJson: boolean, context: CommandContext) => Promise<ExitCode>> =
+  new Map([
+    ['key', printKey],
+    ['forget', forget],
+  ]);
 
 async function list(asJson: boolean, { home, terminal }: CommandContext): Promise<ExitCode> {
   const found = await listPairedGateways(home);
@@ -36,6 +45,20 @@ async function list(asJson: boolean, { home, terminal }: CommandContext): Promis
       const since = new Date(pairedAt).toLocaleString('sv-SE');
       terminal.print(`${gatewayName}\n  gateway ${gatewayId}\n  device  ${deviceId}, since ${since}`);
     }
+  return 0;
+}
+
+async function printKey(wanted: string, asJson: boolean, context: CommandContext): Promise<ExitCode> {
+  if (asJson) throw new UsageError('--json does not go with this: it prints the key and nothing else.');
+  const gateway = chooseGateway(await listPairedGateways(context.home), wanted);
+  const { bearerKey } = await loadPairedDevice(gateway, context);
+  if (bearerKey === undefined) {
+    throw new CommandError(
+      `no plain key came with the pairing with "${gateway.gatewayName}". Pair again with an invite that makes one: ` +
+        '"postern invite --bearer" there.',
+    );
+  }
+  context.terminal.print(bearerKey);
   return 0;
 }
 

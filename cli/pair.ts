@@ -129,7 +129,7 @@ function notPaired({ terminal }: CommandContext): ExitCode {
 }
 
 function report(
-  { gatewayId, gatewayName, deviceId, urls }: PairedDevice,
+  { gatewayId, gatewayName, deviceId, urls, bearerKey }: PairedDevice,
   replaced: string | undefined,
   asJson: boolean,
   { terminal }: CommandContext,
@@ -139,6 +139,7 @@ function report(
     terminal.print(JSON.stringify({ ...shown, replaced_device_id: replaced ?? null }));
   } else terminal.print(deviceId);
   terminal.say(`Paired with "${gatewayName}" as device ${deviceId}. "postern connect" brings its models here.`);
+  if (bearerKey !== undefined) terminal.say('A plain access key came with it: "postern gateways key" prints it.');
   if (replaced === undefined) return;
   terminal.say(`It takes the place of device ${replaced}, which still counts at home: "postern devices revoke" there.`);
 }

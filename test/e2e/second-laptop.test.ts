@@ -5,7 +5,6 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNetwork, fetchOn, type Machine, type TestNetwork } from '../support/network.ts';
 import { has, networkNamespaces } from '../support/requirements.ts';
@@ -19,6 +18,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
   let gateway: TestServer;
   let laptopHome: string;
   let laptop: TestServer;
+  let gatewayId: string;
 
   beforeAll(async () => {
     network = await createNetwork();
@@ -42,29 +42,32 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     let stderr = '';
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
     child.stdin.end(input);
-    return { child, words: () => stderr };
-  }
-  async function end({ child, words }: ReturnType<typeof begin>) {
-    const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-    return { code: code as number | null, stdout, stderr: words() };
+    const ended = Promise.all([text(child.stdout), once(child, 'close')]).then(([stdout, [code]]) => ({
+      code: code as number | null,
+      stdout,
+      stderr,
+    }));
+    return { child, words: () => stderr, ended };
   }
   /** The invite, when it can be used; its command goes on until it was. */
   async function invite(...args: string[]): Promise<string> {
     const { child } = begin(network.home, [cliPath, 'invite', ...args], gateway.home);
-    const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
-    return line;
+    return String(await once(child.stdout, 'data')).trim();
   }
   const pair = (invitation: string, ...args: string[]) =>
     begin(network.guest, [cliPath, 'pair', '-', ...args], laptopHome, invitation);
+  /** Home takes five handshakes in ten seconds, and here is more going on than a person does. */
+  const isTooSoon = (words: string) => words.includes('Try again in a moment');
   const connect = () => startServer({ home: laptopHome, within: network.guest.within, program: [cliPath, 'connect'] });
   const onLaptop = (path: string, init?: RequestInit) => fetchOn(network.guest, laptop.url + path, init);
-  const atHome = (...args: string[]) => end(begin(network.home, [cliPath, ...args], gateway.home));
+  const atHome = (...args: string[]) => begin(network.home, [cliPath, ...args], gateway.home).ended;
 
   test('is paired by what "postern invite" printed', async () => {
-    const { code, stdout, stderr } = await end(pair(await invite(), '--name', 'my laptop', '--json'));
+    const { code, stdout, stderr } = await pair(await invite(), '--name', 'my laptop', '--json').ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('postern connect') });
-    const { device_id: deviceId, gateway_id: gatewayId } = JSON.parse(stdout) as Record<string, string>;
-    expect(stderr.indexOf(gatewayId!)).toBeLessThan(stderr.indexOf('Secrets are in'));
+    const { device_id: deviceId, gateway_id } = JSON.parse(stdout) as Record<string, string>;
+    gatewayId = gateway_id!;
+    expect(stderr.indexOf(gatewayId)).toBeLessThan(stderr.indexOf('Secrets are in'));
     expect(stderr).toContain(`http://${network.home.address}:${gateway.port}`);
     expect((await atHome('identity', 'show')).stdout).toContain(gatewayId);
     expect((await atHome('devices')).stdout).toContain(deviceId);
@@ -76,7 +79,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
   test('serves official clients there that know nothing of it', async () => {
     laptop = await connect();
     await until(() => laptop.log().includes('Home is reached.'));
-    const { stdout } = await end(begin(network.guest, [clients], laptopHome, JSON.stringify({ url: laptop.url })));
+    const { stdout } = await begin(network.guest, [clients], laptopHome, JSON.stringify({ url: laptop.url })).ended;
     const paris = 'The capital of France is Paris.';
     expect(JSON.parse(stdout)).toEqual({
       openai: paris,
@@ -121,24 +124,34 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     expect(await onLaptop('/v1/models')).toMatchObject({ status: 401, body: expect.stringContaining('pair') });
     await until(() => laptop.log().includes('Home can not be reached.'));
     await laptop.stop();
-    const again = await end(pair(await invite()));
+    const invitation = await invite('--bearer');
+    const again = await until(async () => {
+      const outcome = await pair(invitation).ended;
+      return !isTooSoon(outcome.stderr) && outcome;
+    });
     expect(again).toMatchObject({
       code: 0,
       stderr: expect.stringContaining(`takes the place of device ${list[0]!.id}`),
     });
+    const { stdout: key } = await runCli(['gateways', 'key', gatewayId], { SVC_HOME: laptopHome });
+    const plain = { headers: { authorization: `Bearer ${key.trim()}` } };
+    const direct = `http://${network.home.address}:${gateway.port}/v1/models`;
+    expect(await fetchOn(network.guest, direct, plain)).toMatchObject({ status: 200 });
     laptop = await connect();
-    expect(await onLaptop('/v1/models')).toMatchObject({ status: 200 });
+    await until(async () => (await onLaptop('/v1/models')).status === 200);
   });
 
   test('waits for its owner where they want to be asked', async () => {
-    const asking = pair(await invite('--approve'));
+    const invitation = await invite('--approve');
+    let asking = pair(invitation);
     const id = await until(async () => {
+      if (asking.child.exitCode !== null && isTooSoon(asking.words())) asking = pair(invitation);
       const { stdout } = await atHome('approvals', '--json');
       return (JSON.parse(stdout) as { id: string }[])[0]?.id;
     });
     expect(asking.words()).toContain('The owner at home has to say yes');
     expect(await atHome('approve', id)).toMatchObject({ code: 0 });
-    expect(await end(asking)).toMatchObject({ code: 0 });
+    expect(await asking.ended).toMatchObject({ code: 0 });
   });
 
   test('says that home went away, and that it is back', async () => {

@@ -37,10 +37,10 @@ async function start(home: Home, more: Partial<ConnectServerOptions> = {}) {
     onOutcome: (error) => outcomes.push(error),
     fetch: async (input, init) => {
       const one: Asked = {
-        url: String(input),
+        url: typeof input === 'string' ? input : '',
         method: init?.method ?? '',
         headers: Object.fromEntries(new Headers(init?.headers)),
-        body: Buffer.from(await new Response(init?.body as ConstructorParameters<typeof Response>[0]).arrayBuffer()),
+        body: Buffer.from(await new Response(init?.body).arrayBuffer()),
         signal: init!.signal!,
       };
       asked.push(one);
@@ -123,7 +123,7 @@ describe('a body', () => {
     const { port, asked } = await start(fine);
     const answer = await ask(port, { method: 'POST', headers, body: Buffer.alloc(MAX_BODY_BYTES + 1) });
     expect(answer).toMatchObject({ status: 413, body: expect.stringContaining('body_too_large') });
-    expect(asked).toEqual([]);
+    expect(asked).toHaveLength(0);
   });
 });
 
@@ -235,7 +235,7 @@ describe('an answer', () => {
     let asks = 0;
     const piece = new Uint8Array(1024 * 1024);
     const body = new ReadableStream<Uint8Array>(
-      { pull: (controller) => (++asks, controller.enqueue(piece)) },
+      { pull: (controller) => (++asks > 256 ? controller.close() : controller.enqueue(piece)) },
       { highWaterMark: 0 },
     );
     const { port } = await start(() => new Response(body));

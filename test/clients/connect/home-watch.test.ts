@@ -29,7 +29,7 @@ function watched() {
     isWaiting: () => timer !== undefined,
     setAway: (code?: PosternErrorCode) => (away = code),
     /** Lets the pause pass, when there is one. */
-    async pass() {
+    pass: async () => {
       const run = await until(() => timer);
       timer = undefined;
       run();
