@@ -102,14 +102,12 @@ async function firstToken(ask: Ask): Promise<number> {
           headers: { 'content-type': 'application/json' },
           body,
         });
-        const reader = response.body?.getReader();
         let text = '';
-        while (reader !== undefined && !/"content":"[^"]/.test(text)) {
-          const { value, done } = await reader.read();
-          if (done) throw new Error('no token came');
-          text += new TextDecoder().decode(value);
+        for await (const piece of response.body ?? []) {
+          text += new TextDecoder().decode(piece);
+          if (/"content":"[^"]/.test(text)) return;
         }
-        await reader?.cancel();
+        throw new Error('no token came');
       }),
     );
   }
