@@ -23,14 +23,25 @@ interface RegistriesOptions {
   readonly database: Database;
   /** What went on under a grant that was replaced did not end as it should. */
   readonly onError: (error: unknown) => void;
+  /** Called when another device, or another invite, may come. */
+  readonly onChange?: () => void;
 }
 
-export function openRegistries({ identity, database, onError }: RegistriesOptions): Registries {
+export function openRegistries({ identity, database, onError, onChange = () => {} }: RegistriesOptions): Registries {
   const audit = createAuditLog({ database, seal: createAuditSeal(identity.auditKey()), now: Date.now });
   const common = { database, migrate, identity, now: Date.now, randomBytes };
   const keys = createAccessKeyRegistry({ ...common, record: (event) => audit.append(event) });
-  const devices = createDeviceRegistry({ ...common, keys, record: (event) => audit.append(event), onError });
-  const invites = createInviteRegistry(common);
+  const devices = createDeviceRegistry({
+    ...common,
+    keys,
+    record(event) {
+      audit.append(event);
+      // Told inside the transaction; what it tells is so when that is over.
+      queueMicrotask(onChange);
+    },
+    onError,
+  });
+  const invites = createInviteRegistry({ ...common, onChange });
   return { audit, keys, pairings: { devices, invites, gatewayKey: () => identity.gatewayKey() } };
 }
 

@@ -1,12 +1,14 @@
 /** The devices that are paired with this gateway. */
-import type { Psk, PublicKey } from '../../channel/keys.ts';
+import type { Psk, PublicKey, RoutingId } from '../../channel/keys.ts';
 import { asPsk } from '../../channel/keys.ts';
+import { nobleCrypto } from '../../channel/noble.ts';
+import { deriveRelayTag } from '../../channel/relay-tag.ts';
 import { isLabel, type Scope } from '../access-claims.ts';
 import type { DeviceDescription, PairingGrant } from '../pairing.ts';
 import { createColumnCipher, type RandomBytes } from '../sealed-column.ts';
 import type { AccessKeyRegistry } from './access-key-registry.ts';
 import type { Database, Migrate } from './access-key-table.ts';
-import { createDeviceTable, pskPlace, recordOf, type DeviceTable } from './device-table.ts';
+import { createDeviceTable, pskPlace, recordOf, type DeviceRow, type DeviceTable } from './device-table.ts';
 import { createInviteTable, type InviteTable } from './invite-table.ts';
 import type { Identity } from './open-identity.ts';
 import { createRedemption } from './redemption.ts';
@@ -69,6 +71,8 @@ export interface DeviceRegistry {
   findByKey(deviceKey: PublicKey): DeviceRecord | undefined;
   /** Of a device that counts. */
   findPsk(deviceKey: PublicKey): Psk | undefined;
+  /** What opens a relay's way on that day, of all devices that count. @param day see `tagDay` */
+  relayTags(routingId: RoutingId, day: number): readonly Uint8Array[];
   /** The device whose grant this is, whether or not it still counts. */
   findByKid(kid: string): DeviceRecord | undefined;
   /** Newest first, the revoked among them. */
@@ -106,7 +110,15 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
   const devices = createDeviceTable(database, migrate);
   const invites = createInviteTable(database, migrate);
   const cipher = createColumnCipher(options.identity.columnKey(), options.randomBytes);
+  const crypto = nobleCrypto(options.randomBytes);
   const nowS = (): number => Math.floor(now() / 1000);
+  const pskOf = ({ id, psk }: DeviceRow): Psk | undefined =>
+    psk === null ? undefined : orUndefined(cipher.open(pskPlace(id), psk), asPsk);
+  const psks = (): readonly Psk[] =>
+    devices
+      .list()
+      .filter((row) => devices.findCounting(row.staticKey, nowS())?.id === row.id)
+      .flatMap((row) => pskOf(row) ?? []);
   keys.join({
     companionsOf: (kids) => kids.flatMap((kid) => devices.findByKid(kid)?.bearerKid ?? []),
     strike(kids) {
@@ -117,11 +129,8 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
     ...createRedemption({ ...options, devices, invites, cipher, nowS }),
     find: (id) => orUndefined(devices.find(id), recordOf),
     findByKey: (deviceKey) => orUndefined(devices.findCounting(deviceKey, nowS()), recordOf),
-    findPsk(deviceKey) {
-      const row = devices.findCounting(deviceKey, nowS());
-      if (row === undefined || row.psk === null) return undefined;
-      return orUndefined(cipher.open(pskPlace(row.id), row.psk), asPsk);
-    },
+    findPsk: (deviceKey) => orUndefined(devices.findCounting(deviceKey, nowS()), pskOf),
+    relayTags: (routingId, day) => psks().map((psk) => deriveRelayTag(crypto, psk, { routingId, day })),
     findByKid: (kid) => orUndefined(devices.findByKid(kid), recordOf),
     list: () => devices.list().map(recordOf),
     rename(id, name) {

@@ -1,9 +1,11 @@
 /** The invites of this gateway: what an owner hands to a device so that it can pair. */
 import { bytesToHex } from '@noble/hashes/utils.js';
+import { concatBytes, equalBytes } from '../../channel/bytes.ts';
 import { deriveInviteKeys } from '../../channel/invite.ts';
-import type { InviteSecret, Psk, PublicKey } from '../../channel/keys.ts';
-import { asInviteSecret, asPsk, asPublicKey, ID_BYTES } from '../../channel/keys.ts';
+import type { InviteSecret, Psk, PublicKey, RoutingId } from '../../channel/keys.ts';
+import { asInviteSecret, asPsk, asPublicKey, ID_BYTES, ROUTING_ID_BYTES } from '../../channel/keys.ts';
 import { nobleCrypto } from '../../channel/noble.ts';
+import { TAG_BYTES } from '../../channel/relay-tag.ts';
 import { createColumnCipher, type RandomBytes } from '../sealed-column.ts';
 import { signerOf, type Issuers } from './access-key-check.ts';
 import type { Database, Migrate } from './access-key-table.ts';
@@ -27,6 +29,8 @@ export interface InviteWish {
   readonly needsApproval?: boolean | undefined;
   /** A plain access key is made beside the device's grant. */
   readonly withBearerKey?: boolean | undefined;
+  /** Under which this gateway is known at the relays that the invite can be used through. */
+  readonly routingIds?: readonly RoutingId[] | undefined;
 }
 
 export interface InviteRecord {
@@ -57,6 +61,8 @@ export interface InviteRegistry {
    * ask for its answer again.
    */
   findPsk(inviteId: Uint8Array): Psk | undefined;
+  /** What opens this relay's way, for pairing only, of invites that a device may come with. */
+  relayTags(routingId: RoutingId): readonly { readonly tag: Uint8Array; readonly expiresAtS: number }[];
   /** The static key that used it. */
   usedBy(id: string): PublicKey | undefined;
 }
@@ -72,6 +78,8 @@ interface RegistryOptions {
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly randomBytes: RandomBytes;
+  /** Called when one was made or closed. */
+  readonly onChange?: () => void;
 }
 
 export function createInviteRegistry({
@@ -80,6 +88,7 @@ export function createInviteRegistry({
   identity,
   now,
   randomBytes,
+  onChange = () => {},
 }: RegistryOptions): InviteRegistry {
   const table = createInviteTable(database, migrate);
   const cipher = createColumnCipher(identity.columnKey(), randomBytes);
@@ -99,7 +108,7 @@ export function createInviteRegistry({
     create(wish) {
       requireSound(wish, identity);
       const secret = asInviteSecret(randomBytes(ID_BYTES));
-      const { inviteId, psk } = deriveInviteKeys(crypto, secret);
+      const { inviteId, psk, relayTag } = deriveInviteKeys(crypto, secret);
       const id = bytesToHex(inviteId);
       const row = {
         id,
@@ -109,8 +118,10 @@ export function createInviteRegistry({
         createdAtS: nowS(),
         expiresAtS: nowS() + (wish.lifetimeS ?? DEFAULT_LIFETIME_S),
         psk: cipher.seal(placeOf(id, 'psk'), psk),
+        relayTags: concatBytes(...(wish.routingIds ?? []).flatMap((rid) => [rid, relayTag(rid)])),
       };
       keep.immediate(row);
+      onChange();
       const invite = recordOf({ ...row, closedAtS: null, usedBy: null, deviceId: null, answer: null }, nowS());
       return { secret, invite };
     },
@@ -122,7 +133,19 @@ export function createInviteRegistry({
       prune();
       return table.list().map((row) => recordOf(row, nowS()));
     },
-    close: (id) => table.close(id, nowS()),
+    close(id) {
+      const isClosed = table.close(id, nowS());
+      if (isClosed) onChange();
+      return isClosed;
+    },
+    relayTags: (routingId) =>
+      table
+        .list()
+        .filter((row) => row.psk !== null && nowS() < row.expiresAtS)
+        .flatMap(({ relayTags, expiresAtS }) => {
+          const tag = tagAt(relayTags, routingId);
+          return tag === undefined ? [] : [{ tag, expiresAtS }];
+        }),
     findPsk(inviteId) {
       const row = table.find(bytesToHex(inviteId));
       if (row === undefined || row.psk === null || nowS() >= row.expiresAtS) return undefined;
@@ -134,6 +157,16 @@ export function createInviteRegistry({
       return key && asPublicKey(key);
     },
   };
+}
+
+const TAG_ENTRY_BYTES = ROUTING_ID_BYTES + TAG_BYTES;
+
+function tagAt(relayTags: Uint8Array, routingId: RoutingId): Uint8Array | undefined {
+  for (let at = 0; at < relayTags.length; at += TAG_ENTRY_BYTES) {
+    const entry = relayTags.subarray(at, at + TAG_ENTRY_BYTES);
+    if (equalBytes(entry.subarray(0, ROUTING_ID_BYTES), routingId)) return entry.slice(ROUTING_ID_BYTES);
+  }
+  return undefined;
 }
 
 function requireSound({ agentIndex, lifetimeS = DEFAULT_LIFETIME_S }: InviteWish, identity: Issuers): void {

@@ -20,6 +20,8 @@ export interface InviteRow {
   readonly psk: Uint8Array | null;
   /** What the device was told, sealed, so that it can ask again. */
   readonly answer: Uint8Array | null;
+  /** For each relay that the invite can be used through: rid 15 ‖ tag 16. */
+  readonly relayTags: Uint8Array;
 }
 
 type NewInvite = Omit<InviteRow, 'closedAtS' | 'usedBy' | 'deviceId' | 'answer'>;
@@ -40,11 +42,12 @@ const MIGRATIONS = [
      answer BLOB
    ) STRICT;
    CREATE INDEX invites_by_device ON invites (device_id);`,
+  `ALTER TABLE invites ADD COLUMN relay_tags BLOB NOT NULL DEFAULT x'';`,
 ];
 
 const COLUMNS = `id, agent_index AS agentIndex, needs_approval AS needsApproval, with_bearer_key AS withBearerKey,
   created_at_s AS createdAtS, expires_at_s AS expiresAtS, closed_at_s AS closedAtS, used_by AS usedBy,
-  device_id AS deviceId, psk, answer`;
+  device_id AS deviceId, psk, answer, relay_tags AS relayTags`;
 
 /** Closed is for good, and leaves nothing to open. */
 const CLOSED = 'closed_at_s = ?, psk = NULL, answer = NULL';
@@ -68,7 +71,7 @@ export function createInviteTable(database: Database, migrate: Migrate): InviteT
   migrate(database, 'invites', MIGRATIONS);
   const insert = database.prepare<[NewInvite]>(
     `INSERT INTO invites VALUES (@id, @agentIndex, @needsApproval, @withBearerKey, @createdAtS, @expiresAtS,
-       NULL, NULL, NULL, @psk, NULL)`,
+       NULL, NULL, NULL, @psk, NULL, @relayTags)`,
   );
   const find = database.prepare<[string], InviteRow>(`SELECT ${COLUMNS} FROM invites WHERE id = ?`);
   const list = database.prepare<[], InviteRow>(`SELECT ${COLUMNS} FROM invites ORDER BY created_at_s DESC, rowid DESC`);

@@ -18,6 +18,7 @@ import {
   type GatewayKey,
   type MasterKey,
 } from '../secret-keys.ts';
+import { deriveRelayKey, type RelayKey } from '../relay-key.ts';
 import { chooseStore, type StoreOptions } from './choose-store.ts';
 import { readIdentityRecord, writeIdentityRecord, type IdentityRecord } from './identity-record.ts';
 import { IdentityError, REPAIR, type SecretStore, type StoreKind } from './secret-store.ts';
@@ -31,6 +32,8 @@ export interface Identity {
   /** @throws RangeError for an index that is no u32 */
   agentKey(index: number): AgentKey;
   gatewayKey(): GatewayKey;
+  /** @param origin the relay's */
+  relayKey(origin: string): RelayKey;
   columnKey(): ColumnKey;
   auditKey(): AuditKey;
 }
@@ -86,6 +89,7 @@ async function readSecrets(
     masterKey: () => master,
     agentKey: (index) => deriveAgentKey(master, index),
     gatewayKey: () => gateway,
+    relayKey: (origin) => deriveRelayKey(master, origin),
     columnKey: () => columns,
     auditKey: () => audit,
   };

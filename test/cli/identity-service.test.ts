@@ -10,6 +10,7 @@ import { openDatabase, type Database } from '../../core/storage/database.ts';
 import { addressOf } from '../../identity/address.ts';
 import { deriveAgentKey } from '../../identity/agent-key.ts';
 import type { Identity } from '../../identity/node/open-identity.ts';
+import { deriveRelayKey } from '../../identity/relay-key.ts';
 import { IdentityError } from '../../identity/node/secret-store.ts';
 import { asAuditKey, asColumnKey, asGatewayKey, asMasterKey } from '../../identity/secret-keys.ts';
 
@@ -19,6 +20,7 @@ const identity: Identity = {
   store: { kind: 'vault', description: 'Secrets are somewhere.' },
   masterKey: () => master,
   agentKey: (index) => deriveAgentKey(master, index),
+  relayKey: (origin) => deriveRelayKey(master, origin),
   gatewayKey: () => asGatewayKey(randomBytes(32)),
   columnKey: () => asColumnKey(randomBytes(32)),
   auditKey: () => asAuditKey(new Uint8Array(32)),

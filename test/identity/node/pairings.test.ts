@@ -1,4 +1,8 @@
 import { equalBytes } from '../../../channel/bytes.ts';
+import { deriveInviteKeys } from '../../../channel/invite.ts';
+import { asRoutingId, type RoutingId } from '../../../channel/keys.ts';
+import { nobleCrypto } from '../../../channel/noble.ts';
+import { deriveRelayTag } from '../../../channel/relay-tag.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { listAuditRecords } from '../../../core/audit/audit-log.ts';
 import { addressOf } from '../../../identity/address.ts';
@@ -313,5 +317,37 @@ describe('revoking', () => {
     expect(pairings.keys.verify(first.grant.bearerKey!)).toMatchObject({ refusal: 'revoked' });
     expect(redeem(first.invite.id)).toEqual({ result: 'over' });
     expect(redeem(second.invite.id).result).toBe('repeated');
+  });
+});
+
+describe('the tags that open a relay’s way', () => {
+  const crypto = nobleCrypto((length) => new Uint8Array(length));
+  const [home1, home2] = [1, 2].map((byte) => asRoutingId(new Uint8Array(15).fill(byte))) as [RoutingId, RoutingId];
+  const hex = (tags: readonly Uint8Array[]) => tags.map((tag) => Buffer.from(tag).toString('hex'));
+
+  test('of a device: another each day and at each relay, until it is revoked', async () => {
+    const { grant, device } = pairNew();
+    const [today] = pairings.devices.relayTags(home1, 20_000);
+    expect(today).toEqual(deriveRelayTag(crypto, grant.psk, { routingId: home1, day: 20_000 }));
+    const all = [20_000, 20_001].flatMap((day) =>
+      [home1, home2].flatMap((rid) => pairings.devices.relayTags(rid, day)),
+    );
+    expect(new Set(hex(all)).size).toBe(4);
+    await pairings.devices.revoke(device.id);
+    expect(pairings.devices.relayTags(home1, 20_000)).toEqual([]);
+  });
+
+  test('of an invite: at the relays that it is for, until it is closed or over', () => {
+    const { invites } = pairings;
+    const { secret, invite } = invites.create({ routingIds: [home1, home2] });
+    const { relayTag } = deriveInviteKeys(crypto, secret);
+    expect(invites.relayTags(home2)).toEqual([{ tag: relayTag(home2), expiresAtS: invite.expiresAtS }]);
+    const other = invites.create({ routingIds: [home1] });
+    expect(invites.relayTags(home2)).toHaveLength(1);
+    expect(invites.relayTags(home1)).toHaveLength(2);
+    invites.close(other.invite.id);
+    expect(invites.relayTags(home1)).toHaveLength(1);
+    timeMs = invite.expiresAtS * 1000;
+    expect(invites.relayTags(home1)).toEqual([]);
   });
 });
