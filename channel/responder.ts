@@ -66,9 +66,12 @@ export class Responder {
     return this.#answer(pairing, message1, nowMs);
   }
 
-  /** A call whose bytes are about to come, on a route of this kind. */
-  receiveCall(kind: PurposeKind): ReceivedCall {
-    return new ReceivedCall((header, nowMs) => this.#tables[kind].receiveCall(header, nowMs));
+  /** A call whose bytes are about to come, on a way that is open to sessions of these kinds. */
+  receiveCall(...kinds: readonly [PurposeKind, ...PurposeKind[]]): ReceivedCall {
+    return new ReceivedCall((header, nowMs) => {
+      const kind = kinds.find((one) => this.#tables[one].has(header.sessionId)) ?? kinds[0];
+      return this.#tables[kind].receiveCall(header, nowMs);
+    });
   }
 
   /**

@@ -12,7 +12,7 @@ import { equalBytes } from './bytes.ts';
 import type { CallHeader } from './envelope.ts';
 import { ChannelError } from './errors.ts';
 import type { AbortReason } from './head.ts';
-import type { PublicKey } from './keys.ts';
+import type { PublicKey, SessionId } from './keys.ts';
 import type { Admission } from './received-call.ts';
 import type { EndedCall, ResponderSession } from './responder-session.ts';
 import type { SessionLimits } from './session-limits.ts';
@@ -54,6 +54,12 @@ export class SessionTable {
     const crowdedOut = this.#findCrowdedOut(pending.session.remoteStaticKey);
     if (crowdedOut !== undefined) this.#drop(crowdedOut);
     this.#pending.set(bytesToHex(pending.session.id), pending);
+  }
+
+  /** Whether a call of it might come, or might have come. */
+  has(sessionId: SessionId): boolean {
+    const id = bytesToHex(sessionId);
+    return this.#pending.has(id) || this.#confirmed.has(id);
   }
 
   /** @throws ChannelError `unknown_session`, `call_number` */

@@ -164,7 +164,8 @@ const TAG_ENTRY_BYTES = ROUTING_ID_BYTES + TAG_BYTES;
 function tagAt(relayTags: Uint8Array, routingId: RoutingId): Uint8Array | undefined {
   for (let at = 0; at < relayTags.length; at += TAG_ENTRY_BYTES) {
     const entry = relayTags.subarray(at, at + TAG_ENTRY_BYTES);
-    if (equalBytes(entry.subarray(0, ROUTING_ID_BYTES), routingId)) return entry.slice(ROUTING_ID_BYTES);
+    if (equalBytes(entry.subarray(0, ROUTING_ID_BYTES), routingId))
+      return new Uint8Array(entry.subarray(ROUTING_ID_BYTES));
   }
   return undefined;
 }

@@ -81,7 +81,7 @@ describe('without a credential store', () => {
     const first = headless();
     expect(first).toMatchObject({ probe: 'absent', kind: 'vault', says: expect.stringContaining('vault.json') });
     expect(headless().secrets).toEqual(first.secrets);
-    expect(files()).toEqual(['identity.json', 'vault.json', 'vault.key']);
+    expect(files()).toEqual(['change.lock', 'identity.json', 'vault.json', 'vault.key']);
   });
 
   test('one that is asked for is missed, and nothing is made', () => {

@@ -1,0 +1,35 @@
+/**
+ * How often this gateway has registered at each relay, as a number that only grows: the newest registration wins, and one
+ * that somebody recorded is never the newest.
+ */
+import type { Database, Migrate } from './access-key-table.ts';
+
+const MIGRATIONS = [
+  `CREATE TABLE relay_epochs (
+     origin TEXT PRIMARY KEY,
+     epoch INTEGER NOT NULL
+   ) STRICT;`,
+];
+
+export interface RelayEpochs {
+  /** The next for this relay: at least the time in milliseconds since 1970. It is stored before it is returned. */
+  next(origin: string): number;
+}
+
+interface EpochOptions {
+  readonly database: Database;
+  readonly migrate: Migrate;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+export function createRelayEpochs({ database, migrate, now }: EpochOptions): RelayEpochs {
+  migrate(database, 'relay_epochs', MIGRATIONS);
+  const advance = database
+    .prepare<[string, number], number>(
+      `INSERT INTO relay_epochs VALUES (?, ?)
+       ON CONFLICT (origin) DO UPDATE SET epoch = max(epoch + 1, excluded.epoch) RETURNING epoch`,
+    )
+    .pluck();
+  return { next: (origin) => advance.get(origin, now()) ?? now() };
+}
