@@ -103,9 +103,15 @@ async function send(one: HttpCase | RawCase): Promise<number> {
     headers: { 'content-type': one.contentType },
     body: one.body,
   });
-  const text = await response.text();
-  if (response.status !== 204)
-    expect(JSON.parse(text)).toMatchObject({ error: { message: expect.any(String), type: expect.any(String) } });
+  const answer = Buffer.from(await response.arrayBuffer());
+  // The sealed channel's own routes answer with a hint, in four bytes.
+  if (response.headers.get('content-type') === 'application/octet-stream') {
+    expect([...answer.subarray(0, 3), answer.length]).toEqual([1, 0x7f, 0, 4]);
+  } else if (response.status !== 204) {
+    expect(JSON.parse(answer.toString())).toMatchObject({
+      error: { message: expect.any(String), type: expect.any(String) },
+    });
+  }
   return response.status;
 }
 
@@ -135,7 +141,8 @@ test('ten thousand bad requests: each is answered with a clear error, and then t
   await Promise.all(Array.from({ length: PARALLEL }, work));
 
   // 0: cut off, as what is no HTTP deserves. 200: "GET /" was well formed after all. 501: not there yet, said in words.
-  const expected = new Set([0, 200, 204, 400, 404, 405, 413, 414, 415, 431, 501, 505]);
+  // 429: a source that sends so much nonsense to the sealed channel is not looked at any more.
+  const expected = new Set([0, 200, 204, 400, 404, 405, 413, 414, 415, 429, 431, 501, 505]);
   expect([...statuses.keys()].filter((status) => !expected.has(status))).toEqual([]);
   expect(statuses.get(400)).toBeGreaterThan(cases.length / 10);
 
