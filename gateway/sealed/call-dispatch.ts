@@ -84,7 +84,7 @@ class Dispatch {
     // Looked up at this very moment: a device that was revoked while its request came in has no call any more.
     const device = this.#options.pairings.devices.findByKey(call.deviceKey);
     if (device === undefined) return call.abort(REVOKED);
-    this.#options.pairings.devices.touch(device.id, source.transport);
+    this.#options.pairings.devices.touch(device, source.transport);
     return this.#route(call, {
       head: head.head,
       headers: allowedHeaders(head.head.headers),

@@ -10,6 +10,7 @@ import type { HeaderList, RequestHead } from '../../channel/head.ts';
 
 /** 125 minutes: a session takes calls for 120. */
 export const KEPT_MS = 125 * 60_000;
+const PRUNE_MS = 60_000;
 /** Of one device. When they are that many, it has to wait: none is forgotten to make room. */
 export const MAX_ACTIONS = 10_000;
 
@@ -58,17 +59,31 @@ export function createActions(database: Database, now: () => number): Actions {
   const count = database.prepare<[string], number>('SELECT count(*) FROM sealed_actions WHERE device_id = ?').pluck();
   const prune = database.prepare<[number]>('DELETE FROM sealed_actions WHERE begun_at_ms < ?');
   const drop = database.prepare<[string]>('DELETE FROM sealed_actions WHERE device_id = ?');
+  // Counting them takes longer the more there are, so each device's are counted once and then along.
+  const counts = new Map<string, number>();
+  const countOf = (deviceId: string): number => counts.get(deviceId) ?? count.get(deviceId) ?? 0;
+  let prunedAtMs = -Infinity;
+  const pruneNowAndThen = (): void => {
+    if (Math.abs(now() - prunedAtMs) < PRUNE_MS) return;
+    prunedAtMs = now();
+    if (prune.run(now() - KEPT_MS).changes > 0) counts.clear();
+  };
   const begin = database.transaction(({ deviceId, key, requestHash, call }: Action): Begun => {
-    prune.run(now() - KEPT_MS);
+    pruneNowAndThen();
     const row = find.get(deviceId, key);
     if (row !== undefined) return judge(row, requestHash);
-    if ((count.get(deviceId) ?? 0) >= MAX_ACTIONS) return { result: 'full' };
+    const before = countOf(deviceId);
+    if (before >= MAX_ACTIONS) return { result: 'full' };
     insert.run(deviceId, key, requestHash, call.sessionId, call.callNumber, now());
+    counts.set(deviceId, before + 1);
     return { result: 'new' };
   });
   return {
     begin: (action) => begin.immediate(action),
-    forget: (deviceId) => void drop.run(deviceId),
+    forget(deviceId) {
+      drop.run(deviceId);
+      counts.delete(deviceId);
+    },
   };
 }
 

@@ -50,7 +50,7 @@ export function createPairingDesk(options: DeskOptions): PairingDesk {
   const redeem = (asking: Asking): Uint8Array => {
     const gateway = options.gatewayFacts(options.gatewayKey());
     const redemption = devices.redeem({ ...asking, gateway });
-    if (redemption.result === 'paired') devices.touch(redemption.device.id, asking.source.transport);
+    if (redemption.result === 'paired') devices.touch(redemption.device, asking.source.transport);
     return answerOf(redemption);
   };
 

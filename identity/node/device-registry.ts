@@ -82,7 +82,7 @@ export interface DeviceRegistry {
   /** When this resolves, its grant counts no more and nothing goes on under it; see `AccessKeyRegistry.revoke`. */
   revoke(id: string): Promise<'revoked' | 'already' | 'unknown'>;
   /** Notes that it was here. Written once a minute at most. */
-  touch(id: string, path: 'lan' | 'relay'): void;
+  touch(device: Pick<DeviceRecord, 'id' | 'lastSeenAtS'>, path: 'lan' | 'relay'): void;
 }
 
 /** What happened to a device, for the audit log. */
@@ -141,8 +141,7 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
       const device = devices.find(id);
       return device === undefined ? 'unknown' : keys.revoke(device.kid);
     },
-    touch(id, path) {
-      const lastSeenAtS = devices.find(id)?.lastSeenAtS ?? 0;
+    touch({ id, lastSeenAtS = 0 }, path) {
       if (Math.abs(nowS() - lastSeenAtS) >= LAST_SEEN_STEP_S) noteVisit(() => devices.touch(id, nowS(), path));
     },
   };

@@ -277,7 +277,8 @@ describe('devices', () => {
 
   test.each([true, false])('are listed, renamed and revoked (server: %s)', async (isServed) => {
     const { id, kid } = await pairOne();
-    (await pairings()).devices.touch(id, 'lan');
+    const { devices } = await pairings();
+    devices.touch(devices.find(id)!, 'lan');
     if (!isServed) await service.stop();
     expect(await list()).toMatchObject([{ id, name: 'phone', key_id: kid, status: 'active', last_path: 'lan' }]);
     expect((await service.cli('devices')).stdout).toMatch(

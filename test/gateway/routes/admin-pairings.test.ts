@@ -116,7 +116,7 @@ test('devices are listed without their secrets, renamed and revoked', async () =
   pair((await make()).id);
   const [device] = pairings.devices.list();
   const id = device!.id;
-  pairings.devices.touch(id, 'lan');
+  pairings.devices.touch(pairings.devices.find(id)!, 'lan');
   const listed = JSON.stringify((await ask(listDevices)).body);
   expect(JSON.parse(listed)).toMatchObject({ devices: [{ id, key_id: device!.kid, last_path: 'lan' }] });
   expect(listed).not.toMatch(/psk|static|svc-v1/);

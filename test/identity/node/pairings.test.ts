@@ -232,14 +232,14 @@ describe('a device', () => {
     const { device } = pairNew();
     const visit = (laterMs: number, path: 'lan' | 'relay') => {
       timeMs = START_MS + laterMs;
-      pairings.devices.touch(device.id, path);
+      pairings.devices.touch(pairings.devices.find(device.id)!, path);
       const { lastSeenAtS, lastPath } = pairings.devices.find(device.id)!;
       return [lastSeenAtS, lastPath];
     };
     expect(visit(0, 'lan')).toEqual([START_S, 'lan']);
     expect(visit(59_000, 'relay')).toEqual([START_S, 'lan']);
     expect(visit(60_000, 'relay')).toEqual([START_S + 60, 'relay']);
-    pairings.devices.touch('nobody', 'lan');
+    pairings.devices.touch({ id: 'nobody', lastSeenAtS: undefined }, 'lan');
   });
 });
 
