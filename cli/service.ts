@@ -144,6 +144,10 @@ function openDoor(settings: Settings, { identity, say, ...parts }: DoorParts): S
     ...parts,
     openPairings: () => identity.openPairings(),
     crypto: () => gatewayCrypto(settings['channel.crypto']),
+    codePairing: {
+      isOffered: settings['pairing.discovery'],
+      agentIndex: settings['pairing.defaultAgent'] ?? undefined,
+    },
     maxBodyBytes: (method, path) => routeBodyBytes(method, path),
     tickMs: settings['channel.streamTickMs'],
     now: Date.now,
