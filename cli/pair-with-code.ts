@@ -18,11 +18,11 @@ export async function pairWithCode({ flags, positionals }: CommandInput, context
   }
   const name = nameOf(flags['name']);
   const asJson = flags['json'] === true;
-  const gateway = wanted === undefined ? await choose(asJson, context) : await meet(wanted, context);
-  if (gateway === 'listed') return 0;
-  if (gateway === undefined) return notPaired(context);
+  const url = wanted === undefined ? await choose(asJson, context) : withScheme(wanted);
+  if (url === 'listed') return 0;
+  if (url === undefined) return notPaired(context);
   const before = await listPairedGateways(context.home);
-  const device = await pairHere(gateway, name, context);
+  const device = await pairHere(url, name, context);
   if (device === undefined) return notPaired(context);
   report(device, before, asJson, context);
   return 0;
@@ -33,12 +33,12 @@ function notPaired({ terminal }: CommandContext): ExitCode {
   return 1;
 }
 
-async function meet(url: string, { stop }: CommandContext): Promise<NearbyGateway> {
-  return explained(describeGateway(/^[a-z]+:\/\//iu.test(url) ? url : `http://${url}`, { signal: stop }));
+function withScheme(address: string): string {
+  return address.includes('://') ? address : `http://${address}`;
 }
 
-/** @returns `listed` where nobody can choose, undefined where nobody wants to */
-async function choose(asJson: boolean, context: CommandContext): Promise<NearbyGateway | 'listed' | undefined> {
+/** @returns a URL; `listed` where nobody can choose, undefined where nobody wants to */
+async function choose(asJson: boolean, context: CommandContext): Promise<string | undefined> {
   const { terminal, stop } = context;
   terminal.say('Looking for gateways in this network ...');
   const found = await discover(context);
@@ -59,7 +59,7 @@ async function choose(asJson: boolean, context: CommandContext): Promise<NearbyG
     return 'listed';
   }
   const answer = await terminal.ask(found.length === 1 ? 'Pair with 1? Its number, or nothing: ' : 'Pair with which? ');
-  return found[Number(answer.trim()) - 1];
+  return found[Number(answer.trim()) - 1]?.url;
 }
 
 function shown({ name, url, gatewayId }: NearbyGateway): string {
@@ -86,12 +86,12 @@ function urlOf({ address, port }: Sighting): string {
   return `http://${address}:${port}`;
 }
 
-async function pairHere(gateway: NearbyGateway, name: string, context: CommandContext) {
+async function pairHere(url: string, name: string, context: CommandContext) {
   const { terminal, stop } = context;
   const { storage } = await openPairingStorage(context, Date.now() + CODE_MS);
   try {
     return await explained(
-      pairByCode(gateway.url, {
+      pairByCode(url, {
         device: { name, platform: process.platform },
         storage,
         askCode: createAsker(context),

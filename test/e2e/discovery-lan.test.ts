@@ -6,8 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createNetwork, fetchOn, type TestNetwork } from '../support/network.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createNetwork, fetchOn, type Machine, type TestNetwork } from '../support/network.ts';
 import { has, networkNamespaces } from '../support/requirements.ts';
 import { cliPath, runCli, startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/wait.ts';
@@ -21,26 +21,32 @@ interface Shown {
 describe.runIf(has(networkNamespaces))('another machine in the network', () => {
   let network: TestNetwork;
   let gateway: TestServer;
+  let gatewayHome: string;
   let laptopHome: string;
 
   beforeAll(async () => {
     network = await createNetwork();
-    gateway = await startServer({ within: network.home.within, args: ['--expose'] });
+    gatewayHome = await mkdtemp(join(tmpdir(), 'postern-gateway-'));
     laptopHome = await mkdtemp(join(tmpdir(), 'postern-laptop-'));
   });
+  // A new run has counted no challenges yet: here is more going on than a person does.
+  beforeEach(async () => {
+    gateway = await startServer({ home: gatewayHome, within: network.home.within, args: ['--expose'] });
+  });
+  afterEach(() => gateway.stop());
   afterAll(async () => {
-    await gateway?.stop();
+    await rm(gatewayHome, { recursive: true, force: true });
     await rm(laptopHome, { recursive: true, force: true });
     await network?.remove();
   });
 
   const url = () => `http://${network.home.address}:${gateway.port}`;
 
-  function pair(...args: string[]) {
-    const [command, ...rest] = [...network.guest.within, process.execPath, cliPath, 'pair', '--discover', ...args];
+  function begin(machine: Machine, home: string, args: readonly string[]) {
+    const [command, ...rest] = [...machine.within, process.execPath, cliPath, ...args];
     const child = spawn(command!, rest, {
       stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, SVC_HOME: laptopHome, SVC_IDENTITY_STORE: 'vault' },
+      env: { ...process.env, SVC_HOME: home, SVC_IDENTITY_STORE: 'vault' },
     });
     let stderr = '';
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
@@ -51,6 +57,8 @@ describe.runIf(has(networkNamespaces))('another machine in the network', () => {
     }));
     return { child, ended };
   }
+  const pair = (...args: string[]) => begin(network.guest, laptopHome, ['pair', '--discover', ...args]);
+  const atHome = (...args: string[]) => begin(network.home, gateway.home, args).ended;
   const listed = async () => {
     const { child, ended } = pair('--json');
     child.stdin.end();
@@ -59,7 +67,7 @@ describe.runIf(has(networkNamespaces))('another machine in the network', () => {
   /** As the owner reads it off the screen. */
   const codeAtHome = () =>
     until(async () => {
-      const { stdout } = await runCli(['approvals'], { SVC_HOME: gateway.home });
+      const { stdout } = await atHome('approvals');
       return /│ {3}((?:\d ?){6}) {2}│/u.exec(stdout)?.[1];
     });
   const wrong = (code: string) => code.replace(/\d/u, (digit) => String((Number(digit) + 1) % 10));
@@ -69,7 +77,7 @@ describe.runIf(has(networkNamespaces))('another machine in the network', () => {
       const one = await listed();
       return one.length > 0 && one;
     });
-    const { stdout } = await runCli(['identity', 'show'], { SVC_HOME: gateway.home });
+    const { stdout } = await atHome('identity', 'show');
     expect(found).toEqual([{ name: expect.any(String), url: url(), gateway_id: expect.any(String) }]);
     expect(stdout).toContain(found[0]!.gateway_id);
     const { child, ended } = pair();
@@ -85,13 +93,15 @@ describe.runIf(has(networkNamespaces))('another machine in the network', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('Two tries are left.') });
     const { device_id: id, urls } = JSON.parse(stdout) as { device_id: string; urls: string[] };
     expect(urls).toContain(url());
-    const { stdout: devices } = await runCli(['devices'], { SVC_HOME: gateway.home });
+    const { stdout: devices } = await atHome('devices');
     expect(devices).toContain(id);
     expect(devices).toContain('my laptop');
     const { stdout: gateways } = await runCli(['gateways', '--json'], { SVC_HOME: laptopHome });
     expect(JSON.parse(gateways)).toMatchObject([{ device_id: id }]);
     expect(gateway.log() + stderr).not.toContain(code.replaceAll(' ', ''));
-    await runCli(['gateways', 'forget', JSON.parse(gateways)[0].gateway_name], { SVC_HOME: laptopHome });
+    await runCli(['gateways', 'forget', (JSON.parse(gateways) as { gateway_name: string }[])[0]!.gateway_name], {
+      SVC_HOME: laptopHome,
+    });
   });
 
   test.each([
@@ -107,8 +117,8 @@ describe.runIf(has(networkNamespaces))('another machine in the network', () => {
     const { child, ended } = pair(url());
     const code = await codeAtHome();
     if (kind !== 'code_wrong') {
-      const { stdout } = await runCli(['approvals', '--json'], { SVC_HOME: gateway.home });
-      await runCli(['deny', (JSON.parse(stdout) as { id: string }[])[0]!.id], { SVC_HOME: gateway.home });
+      const { stdout } = await atHome('approvals', '--json');
+      await atHome('deny', (JSON.parse(stdout) as { id: string }[])[0]!.id);
     }
     child.stdin.end(typed(code));
     expect(await ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(words) });
@@ -128,7 +138,7 @@ describe.runIf(has(networkNamespaces))('another machine in the network', () => {
         Promise.all(all.map((one) => new Promise((done) => socket.send(one, 5353, process.argv[1], done)))).then(() => socket.close());
       });`;
     const [command, ...rest] = [...network.guest.within, process.execPath, '-e', noise, network.home.address];
-    expect(await once(spawn(command!, rest, { stdio: 'inherit' }), 'close')).toEqual([0, null]);
+    expect(await once(spawn(command, rest, { stdio: 'inherit' }), 'close')).toEqual([0, null]);
     expect((await fetchOn(network.guest, `${url()}/health`)).status).toBe(200);
     expect(gateway.process.exitCode).toBeNull();
   });
@@ -136,9 +146,8 @@ describe.runIf(has(networkNamespaces))('another machine in the network', () => {
   test('finds nothing where the owner does not say so, or has gone', async () => {
     await gateway.stop();
     expect(await listed()).toEqual([]);
-    const { home } = gateway;
-    await runCli(['settings', 'set', 'pairing.advertise', 'false'], { SVC_HOME: home });
-    gateway = await startServer({ home, within: network.home.within, args: ['--expose'] });
+    await runCli(['settings', 'set', 'pairing.advertise', 'false'], { SVC_HOME: gatewayHome });
+    gateway = await startServer({ home: gatewayHome, within: network.home.within, args: ['--expose'] });
     expect(await listed()).toEqual([]);
     const { child, ended } = pair();
     child.stdin.end();
@@ -148,7 +157,7 @@ describe.runIf(has(networkNamespaces))('another machine in the network', () => {
   });
 });
 
-/** The port is shared, so whoever listens there can be counted. */
+/** The port is shared, and on its own interface a machine hears itself. */
 test('a service for this machine alone says nothing in the network', async () => {
   const heard: string[] = [];
   const ear = createSocket({ type: 'udp4', reuseAddr: true });

@@ -1,5 +1,5 @@
 /** Somebody between a device and its gateway, who sees and changes what he wants of what they say over HTTP. */
-import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
@@ -35,12 +35,13 @@ export async function standBetween(gatewayUrl: string, meddle: Meddle, from = '1
     });
     return { status: response.statusCode ?? 0, body: await buffer(response) };
   };
-  const server = createServer(async (request, response) => {
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const passing = { method: request.method ?? '', path: request.url ?? '', body: await buffer(request) };
     seen.push(passing);
     const { status, body } = await meddle(passing, forward);
     response.writeHead(status).end(body);
-  });
+  };
+  const server = createServer((request, response) => void serve(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
