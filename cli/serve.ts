@@ -99,9 +99,9 @@ function sayExposed(
   const where =
     urls.length === 0 ? 'This machine has no network address now.' : `Other machines reach it at ${urls.join(', ')}`;
   terminal.say(`${where}\nThey are refused without an access key.`);
+  const hasKey = listHere(home).some(({ status }) => status === 'active');
+  if (!hasKey) terminal.say('There is none yet: "postern keys create" makes one.');
   if (settings['pairing.discovery']) terminal.say('To pair one: "postern pair --discover" there, and its code here.');
-  if (listHere(home).some(({ status }) => status === 'active')) return;
-  terminal.say('There is none yet: "postern keys create" makes one.');
 }
 
 function untilEither(one: AbortSignal, other: AbortSignal): Promise<void> {
