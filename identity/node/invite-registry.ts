@@ -144,12 +144,12 @@ const TAG_ENTRY_BYTES = ROUTING_ID_BYTES + TAG_BYTES;
 type NewInvite = Parameters<InviteTable['insert']>[0];
 
 function rowOf(
-  { agentIndex = null, lifetimeS = DEFAULT_LIFETIME_S, needsApproval, withBearerKey, routingIds = [] }: InviteWish,
+  { agentIndex, lifetimeS = DEFAULT_LIFETIME_S, needsApproval, withBearerKey, routingIds = [] }: InviteWish,
   { relayTag, ...made }: Pick<NewInvite, 'id' | 'createdAtS' | 'psk'> & Pick<InviteKeys, 'relayTag'>,
 ): NewInvite {
   return {
     ...made,
-    agentIndex,
+    agentIndex: agentIndex ?? null,
     needsApproval: flag(needsApproval),
     withBearerKey: flag(withBearerKey),
     expiresAtS: made.createdAtS + lifetimeS,
