@@ -115,8 +115,8 @@ test(
     const paired = entries.map(([, text]) => JSON.parse(text) as PairedDevice);
     expect(paired.length).toBeGreaterThan(0);
     const listed = JSON.parse((await runCli(['devices', '--json'], { SVC_HOME: home })).stdout) as Listed[];
-    expect(listed.map(({ id, status }) => [id, status]).toSorted()).toEqual(
-      paired.map(({ deviceId }) => [deviceId, 'active']).toSorted(),
+    expect(Object.fromEntries(listed.map(({ id, status }) => [id, status]))).toEqual(
+      Object.fromEntries(paired.map(({ deviceId }) => [deviceId, 'active'])),
     );
     for (const device of paired) expect(await statusOf(device)).toBe(200);
     const keys = JSON.parse((await runCli(['keys', 'list', '--json'], { SVC_HOME: home })).stdout) as object[];

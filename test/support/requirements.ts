@@ -36,6 +36,6 @@ export const gnomeKeyring: Requirement = {
 
 /** Somebody who listens on the network. */
 export const packetCapture: Requirement = {
-  isMet: spawnSync('tcpdump', ['--version']).status === 0,
+  isMet: spawnSync('which', ['tcpdump']).status === 0,
   remedy: 'Listening on a network needs the Debian package tcpdump.',
 };
