@@ -10,6 +10,8 @@ const run = promisify(execFile);
 
 export interface Machine {
   readonly address: string;
+  /** Its end of the cable. */
+  readonly device: string;
   /** Put before a command, it runs the command on this machine. */
   readonly within: readonly string[];
 }
@@ -49,8 +51,9 @@ export async function createNetwork(): Promise<TestNetwork> {
     await ip('-n', namespace, 'link', 'set', 'lo', 'up');
     await ip('-n', namespace, 'link', 'set', device, 'up');
   }
-  const asMachine = ({ namespace, address }: typeof home): Machine => ({
+  const asMachine = ({ namespace, device, address }: typeof home): Machine => ({
     address,
+    device,
     within: ['ip', 'netns', 'exec', namespace],
   });
   return {

@@ -156,3 +156,57 @@ test('when no answer comes, only what has no effect is simply offline', async ()
   expect(await codeOf(client.fetch('/x', post))).toBe('unanswered');
   expect(await codeOf(client.fetch('/x'))).toBe('offline');
 });
+
+test('what was never sent is offline, whatever it would have done', async () => {
+  const gateway = await start(echo);
+  const client = clientOf(gateway);
+  const named = clientOf(gateway, {}, gateway.newDevice([gateway.url.replace('127.0.0.1', 'localhost')]));
+  for (const one of [client, named]) await one.fetch('/x');
+  await gateway.close();
+  for (const one of [client, named]) {
+    // What goes into a connection from before may have been sent.
+    expect(await codeOf(one.fetch('/x'))).toBe('offline');
+    expect(await codeOf(one.fetch('/x', post))).toBe('offline');
+  }
+});
+
+test.each([
+  ['EHOSTUNREACH', 'read', 'unanswered'],
+  ['EHOSTUNREACH', 'connect', 'offline'],
+  ['ENOTFOUND', 'getaddrinfo', 'offline'],
+  ['ECONNRESET', 'read', 'unanswered'],
+])('%s of %s leaves what has an effect %s', async (code, syscall, outcome) => {
+  const gateway = await start(echo);
+  let isBroken = false;
+  const failed = () => new TypeError('fetch failed', { cause: Object.assign(new Error(code), { code, syscall }) });
+  const client = clientOf(gateway, {
+    fetch: (url, init) => (isBroken ? Promise.reject(failed()) : fetch(url, init)),
+  });
+  await client.fetch('/x');
+  isBroken = true;
+  expect(await codeOf(client.fetch('/x', post))).toBe(outcome);
+  expect(await codeOf(client.fetch('/x'))).toBe('offline');
+});
+
+test.each([
+  ['a handshake that fails', { do: 'forge', hint: 2 }, 'session', { do: 'drop' }],
+  ['a handshake that is refused for now', { do: 'forge', hint: 2 }, 'session', { do: 'refuse', hint: 6 }],
+  ['a hint to wait', { do: 'cut', afterBytes: 0 }, 'call', { do: 'refuse', hint: 6 }],
+] as const)(
+  'after an attempt that may have arrived, %s is no invitation to repeat it',
+  async (_, first, where, then) => {
+    const gateway = await start(echo);
+    const client = clientOf(gateway);
+    await client.fetch('/x');
+    gateway.meddle('call', ...(where === 'call' ? [first, then] : [first]));
+    if (where === 'session') gateway.meddle('session', then);
+    expect(await codeOf(client.fetch('/x', post))).toBe('unanswered');
+    expect(gateway.requests).toHaveLength(2);
+  },
+);
+
+test('a hint to wait is one, if nothing else was sent', async () => {
+  const gateway = await start(echo);
+  gateway.meddle('call', { do: 'refuse', hint: 6 });
+  expect(await codeOf(clientOf(gateway).fetch('/x', post))).toBe('busy');
+});
