@@ -143,7 +143,7 @@ test('an invite that is over is not sent anywhere, and its key is erased', async
   const gateway = await start();
   const storage = newStorage();
   const invite = gateway.newInvite();
-  gateway.meddle('pair-invite', { do: 'drop' });
+  gateway.meddle('pair-invite', { do: 'drop' }, { do: 'drop' });
   expect(await codeOf(pair(invite, optionsFor(storage)))).toBe('offline');
   const now = (): number => invite.expiresAtMinute * 60_000;
   expect(await codeOf(pair(invite, optionsFor(storage, { now })))).toBe('invite_over');

@@ -35,7 +35,7 @@ test('the first address that is the gateway is found, and kept', async () => {
   );
   expect((await client.fetch('/a')).status).toBe(200);
   expect((await client.fetch('/b')).status).toBe(200);
-  expect(asked).toEqual([dead, stranger, gateway.url, gateway.url, gateway.url]);
+  expect(asked).toEqual([dead, dead, stranger, gateway.url, gateway.url, gateway.url]);
 });
 
 test('when the path of a session breaks, its calls go over another one', async () => {
@@ -74,19 +74,25 @@ test('what no address reaches goes over another transport', async () => {
 });
 
 test.each([
-  ['offline', { do: 'drop' }],
-  ['offline', { do: 'refuse', hint: 7 }],
-  ['refused', { do: 'refuse', hint: 1 }],
-  ['busy', { do: 'refuse', hint: 6 }],
-  ['incompatible', { do: 'refuse', hint: 5 }],
-  ['wrong_gateway', { do: 'flip', at: 700 }],
-  ['offline', { do: 'flip', at: 0 }],
+  ['offline', [{ do: 'drop' }, { do: 'drop' }]],
+  ['offline', [{ do: 'refuse', hint: 7 }]],
+  ['refused', [{ do: 'refuse', hint: 1 }]],
+  ['busy', [{ do: 'refuse', hint: 6 }]],
+  ['incompatible', [{ do: 'refuse', hint: 5 }]],
+  ['wrong_gateway', [{ do: 'flip', at: 700 }]],
+  ['offline', [{ do: 'flip', at: 0 }]],
 ] as const)('a handshake ends as %s: %o', async (code, meddling) => {
   const gateway = await start(echo);
-  gateway.meddle('session', meddling);
+  gateway.meddle('session', ...meddling);
   const client = clientOf(gateway);
   expect(await codeOf(client.fetch('/x'))).toBe(code);
   expect((await client.fetch('/x')).status).toBe(200);
+});
+
+test('a handshake over a connection that was old is made over a new one', async () => {
+  const gateway = await start(echo);
+  gateway.meddle('session', { do: 'drop' });
+  expect((await clientOf(gateway).fetch('/x')).status).toBe(200);
 });
 
 test('a session that the gateway does not know is made again, once', async () => {
