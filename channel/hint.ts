@@ -13,6 +13,13 @@ export const HINT = {
   malformed: 5,
   rateLimited: 6,
   shuttingDown: 7,
+  /** Of pairing by a code: there is no such challenge, it was used, or its time is over. */
+  challengeOver: 8,
+  pairingDenied: 9,
+  /** The code was wrong as often as it may be. */
+  codeRefused: 10,
+  tooManyPairings: 11,
+  notOffered: 12,
 } as const;
 
 export type HintCode = (typeof HINT)[keyof typeof HINT];

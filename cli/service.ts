@@ -150,6 +150,10 @@ function openDoor(settings: Settings, { identity, say, ...parts }: DoorParts): S
     ...parts,
     openPairings: () => identity.openPairings(),
     crypto: () => gatewayCrypto(settings['channel.crypto']),
+    codePairing: {
+      isOffered: settings['pairing.discovery'],
+      agentIndex: settings['pairing.defaultAgent'] ?? undefined,
+    },
     maxBodyBytes: (method, path) => routeBodyBytes(method, path),
     tickMs: settings['channel.streamTickMs'],
     onError: () => say('A sealed call has failed inside the service.'),

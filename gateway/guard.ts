@@ -45,7 +45,7 @@ const FORWARDING_HEADERS: ReadonlySet<string> = new Set(['forwarded', 'x-real-ip
 const FORWARDING_PREFIXES: readonly string[] = ['x-forwarded-', 'cf-', 'tailscale-'];
 
 export function judge({ peerAddress, headers }: RequestOrigin, settings: GuardSettings): Provenance {
-  const isLoopback = isLoopbackAddress(peerAddress) && !Object.keys(headers).some(isForwardingHeader);
+  const isLoopback = isLoopbackAddress(peerAddress) && !isForwarded(headers);
   const host = headers['host'];
   return {
     isLoopback,
@@ -59,6 +59,11 @@ export function isLoopbackAddress(address: string | undefined): boolean {
   if (address === undefined) return false;
   const v4 = address.toLowerCase().startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
   return address === '::1' || (isIP(v4) === 4 && v4.startsWith('127.'));
+}
+
+/** Somebody in between says so: the socket's address is theirs, and the caller's may be anywhere. */
+export function isForwarded(headers: RequestOrigin['headers']): boolean {
+  return Object.keys(headers).some(isForwardingHeader);
 }
 
 function isForwardingHeader(name: string): boolean {

@@ -84,7 +84,7 @@ export interface Services {
   /** Where the app is served that reads the links of invites. */
   readonly appOrigin: string | undefined;
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
-  readonly door: Pick<SealedDoor, 'handle'>;
+  readonly door: Pick<SealedDoor, 'handle' | 'challenge'>;
   readonly approvals: Pick<ApprovalQueue, 'list' | 'decide'>;
   readonly approvalFeed: Pick<ApprovalFeed, 'open'>;
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;

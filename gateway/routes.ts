@@ -4,7 +4,7 @@
  *
  * Paths stand without their aliases: `/v1`, `/api` and `/v1/api` in front of any of them mean the same.
  */
-import { CONFIG_BODY_BYTES, NO_BODY_BYTES, PAIRING_BODY_BYTES, PUBLIC_BODY_BYTES } from './bounds.ts';
+import { CONFIG_BODY_BYTES, NO_BODY_BYTES, PUBLIC_BODY_BYTES } from './bounds.ts';
 import type { AccessClass } from './policy.ts';
 import type { Method, Route } from './route.ts';
 import { adminShutdown, adminStatus } from './routes/admin.ts';
@@ -22,9 +22,10 @@ import { getModel, listModels } from './routes/models.ts';
 import { ollamaChat, ollamaGenerate } from './routes/ollama-inference.ts';
 import { openApi } from './routes/openapi.ts';
 import { ollamaPs, ollamaShow, ollamaTags, ollamaVersion } from './routes/ollama-models.ts';
+import { pairChallenge } from './routes/pair-challenge.ts';
 import { clearRequests, listRequests } from './routes/request-log.ts';
 import { createResponse, deleteResponse, getResponse, listInputItems } from './routes/responses.ts';
-import { pairInvite, secureCall, secureSession } from './routes/secure.ts';
+import { pairByCode, pairInvite, secureCall, secureSession } from './routes/secure.ts';
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
 /** A row of the contract whose part of the service does not exist yet. */
@@ -48,8 +49,8 @@ function bodyBytes(method: Method): number {
 export const routes: readonly Route[] = [
   root,
   openApi(() => routes),
-  planned('channel', 'GET', '/pair/challenge'),
-  planned('channel', 'POST', '/pair', PAIRING_BODY_BYTES),
+  pairChallenge,
+  pairByCode,
   pairInvite,
   secureSession,
   secureCall,

@@ -56,7 +56,7 @@ export type ApprovalEvent =
   | { readonly type: 'settled'; readonly approval: Approval; readonly outcome: ApprovalOutcome };
 
 export interface ApprovalQueue {
-  /** @returns undefined where as many of this kind wait already as may */
+  /** @returns undefined where as many of this kind wait already as may; those with a code are counted by themselves */
   request(wish: ApprovalWish): PendingApproval | undefined;
   /** Oldest first. */
   list(): readonly Approval[];
@@ -68,7 +68,7 @@ export interface ApprovalQueue {
   close(): void;
 }
 
-/** How many may wait at once. Of pairings few, since anybody on the network can ask for one. */
+/** How many may wait at once. Of pairings few, since anybody on the network can ask for a code. */
 const MAX_PENDING: Readonly<Record<ApprovalKind, number>> = {
   pairing: 3,
   tool_permission: 100,
@@ -126,7 +126,7 @@ export function createApprovalQueue({ now, setTimer, newId, record, onError }: Q
 
   return {
     request(wish) {
-      const alike = [...waiting.values()].filter(({ approval }) => approval.kind === wish.kind);
+      const alike = [...waiting.values()].filter(({ approval }) => isAlike(approval, wish));
       if (alike.length >= MAX_PENDING[wish.kind]) return undefined;
       const approval = approvalOf(wish, { id: newId(), createdAt: now() });
       const { id } = approval;
@@ -162,6 +162,11 @@ export function createApprovalQueue({ now, setTimer, newId, record, onError }: Q
       for (const id of waiting.keys()) settle(id, 'cancelled');
     },
   };
+}
+
+/** Strangers can ask for codes, and must not be in the way of who holds an invite. */
+function isAlike(approval: Approval, wish: ApprovalWish): boolean {
+  return approval.kind === wish.kind && (approval.code === undefined) === (wish.code === undefined);
 }
 
 function approvalOf(

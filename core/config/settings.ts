@@ -24,6 +24,9 @@ const hostname = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/, 'expected a host name in lower case, without a port');
 
+/** As BIP-32 counts them: 32 bits. */
+const MAX_AGENT_INDEX = 0xffff_ffff;
+
 interface Definition {
   /** The environment variable that goes before the file. */
   readonly environment?: string;
@@ -99,6 +102,15 @@ const settingsSchema = z.strictObject({
   }),
   'pairing.appOrigin': secureOrigin.nullable().default(null).register(definitions, {
     meaning: 'where the app for phones is served, for the link in an invite; null: no link',
+  }),
+  'pairing.discovery': z.boolean().default(true).register(definitions, {
+    meaning: 'devices in the same network may ask to be paired by a code that is shown here',
+  }),
+  'pairing.advertise': z.boolean().default(true).register(definitions, {
+    meaning: 'while the service is exposed, say so in the network (mDNS), so that devices find it',
+  }),
+  'pairing.defaultAgent': z.int().min(0).max(MAX_AGENT_INDEX).nullable().default(null).register(definitions, {
+    meaning: 'the agent, by its number, that a device paired by a code is good for; null: every one',
   }),
   'identity.store': z.enum(['auto', 'keyring', 'vault']).default('auto').register(definitions, {
     environment: 'SVC_IDENTITY_STORE',

@@ -1,9 +1,11 @@
 /** The doors of the sealed channel over HTTP: bytes in, bytes out. What is in them is `sealed/`'s business. */
 import { decodeEnvelope } from '../../channel/envelope.ts';
 import { HINT } from '../../channel/hint.ts';
+import { isForwarded } from '../guard.ts';
 import { PAIRING_BODY_BYTES, PUBLIC_BODY_BYTES, SESSION_BODY_BYTES } from '../bounds.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
 import type { SealedOp } from '../sealed/sealed-door.ts';
+import type { SealedSource } from '../sealed/source.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 
 const HEADERS = {
@@ -22,6 +24,11 @@ const STATUS_OF_HINT: Readonly<Record<number, number>> = {
   [HINT.malformed]: 400,
   [HINT.rateLimited]: 429,
   [HINT.shuttingDown]: 503,
+  [HINT.challengeOver]: 410,
+  [HINT.pairingDenied]: 403,
+  [HINT.codeRefused]: 403,
+  [HINT.tooManyPairings]: 429,
+  [HINT.notOffered]: 404,
 };
 
 function doorRow(op: SealedOp, row: Pick<Route, 'path' | 'maxBodyBytes' | 'summary'>): Route {
@@ -42,6 +49,12 @@ export const pairInvite = doorRow('invite', {
   summary: 'Pairs a device that holds an invite: a handshake, then one sealed call.',
 });
 
+export const pairByCode = doorRow('discovery', {
+  path: '/pair',
+  maxBodyBytes: PAIRING_BODY_BYTES,
+  summary: 'Pairs a device by a code that its owner reads at the gateway: two steps of CPace, then one sealed call.',
+});
+
 export const secureSession = doorRow('session', {
   path: '/secure/session',
   maxBodyBytes: SESSION_BODY_BYTES,
@@ -55,11 +68,10 @@ export const secureCall = doorRow('call', {
 });
 
 async function enter(op: SealedOp, request: GatewayRequest, { door }: Services): Promise<Reply> {
-  const { caller, party, signal, stream } = request;
+  const { party, signal, stream } = request;
   const cut = new AbortController();
   const source = {
-    // Also a device on this machine is a device, and not its owner.
-    transport: caller.transport === 'relay' ? 'relay' : 'lan',
+    transport: op === 'discovery' ? transportOfCode(request) : transportOf(request),
     party,
     gone: signal,
     cut: () => cut.abort(),
@@ -74,6 +86,16 @@ async function enter(op: SealedOp, request: GatewayRequest, { door }: Services):
     return { status, headers: HEADERS, body: pieces(first.value, answer) };
   }
   return { headers: HEADERS, body: pieces(first.value, answer), cut: cut.signal, isCarrier: op === 'call' };
+}
+
+/** Also a device on this machine is a device, and not its owner. */
+function transportOf({ caller }: Pick<GatewayRequest, 'caller'>): SealedSource['transport'] {
+  return caller.transport === 'relay' ? 'relay' : 'lan';
+}
+
+/** For codes, which are for the owner's own network, a proxy or tunnel is as far away as a relay. */
+export function transportOfCode(request: Pick<GatewayRequest, 'caller' | 'headers'>): SealedSource['transport'] {
+  return isForwarded(request.headers) ? 'relay' : transportOf(request);
 }
 
 function statusOf(first: Uint8Array): number {

@@ -11,6 +11,7 @@ import { outwardError, RequestError } from '../errors.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 import { createActions, hashRequest, type Begun } from './idempotency.ts';
 import { allowedHeaders, type InnerAnswer, type RunInner } from './inner-request.ts';
+import type { DiscoveryDesk } from './discovery-desk.ts';
 import { createPairingDesk, type DeskOptions, type PairingDesk } from './pairing-desk.ts';
 import { callId, type SealedCall } from './sealed-call.ts';
 import type { SealedRequest } from './sealed-request.ts';
@@ -19,6 +20,7 @@ import { putBody, putStream, putWhole } from './stream-sealing.ts';
 
 export interface DispatchOptions extends Pick<DeskOptions, 'approvals' | 'gatewayFacts'> {
   readonly pairings: Pairings;
+  readonly discovery: Pick<DiscoveryDesk, 'confirm'>;
   readonly database: Database;
   readonly run: RunInner;
   /** All that go on or can be taken up again, by `callId`. */
@@ -96,13 +98,19 @@ class Dispatch {
 
   async #confirm(call: SealedCall, request: SealedRequest, source: SealedSource): Promise<void> {
     const { head } = request;
-    const { purpose } = call;
-    if (purpose.kind !== 'invite' || head.kind !== 'request' || head.head.path !== CONFIRM_PATH) {
+    if (head.kind !== 'request' || head.head.path !== CONFIRM_PATH) {
       throw new RequestError('forbidden', 'A pairing session is for pairing and nothing else.');
     }
-    const { deviceKey } = call;
-    const answer = await this.#desk.confirm({ inviteId: purpose.inviteId, deviceKey, body: request.body(), source });
+    const answer = await this.#pair(call, request.body(), source);
     putWhole(call.log, { status: 200, headers: JSON_HEADERS }, answer);
+  }
+
+  async #pair({ purpose, deviceKey }: SealedCall, body: Uint8Array, source: SealedSource): Promise<Uint8Array> {
+    if (purpose.kind === 'invite') {
+      return this.#desk.confirm({ inviteId: purpose.inviteId, deviceKey, body, source });
+    }
+    if (purpose.kind === 'session') throw new TypeError('a session is not for pairing');
+    return this.#options.discovery.confirm({ challenge: purpose.challenge, deviceKey, body });
   }
 
   #cancel(call: SealedCall, reference: CallReference): void {

@@ -10,6 +10,7 @@ import type { DeviceRegistry, GatewayFacts, Redemption } from '../../identity/no
 import type { InviteRecord, InviteRegistry } from '../../identity/node/invite-registry.ts';
 import type { GatewayKey } from '../../identity/secret-keys.ts';
 import { RequestError } from '../errors.ts';
+import { summaryOf } from './pairing-summary.ts';
 import type { SealedSource } from './source.ts';
 
 export interface DeskOptions {
@@ -57,7 +58,7 @@ export function createPairingDesk(options: DeskOptions): PairingDesk {
   async function afterApproval(asking: Asking, invite: InviteRecord): Promise<Uint8Array> {
     const asked = approvals.request({
       kind: 'pairing',
-      summary: summaryOf(asking, invite),
+      summary: summaryOf({ ...asking, agentIndex: invite.agentIndex }),
       lifetimeMs: Math.max(1, invite.expiresAtS * 1000 - now()),
     });
     if (asked === undefined) {
@@ -110,12 +111,4 @@ function requireYes(outcome: ApprovalOutcome): void {
   if (outcome === 'approved') return;
   if (outcome === 'denied') throw new RequestError('pairing_denied', 'The owner said no to this device.');
   throw new RequestError('approval_expired', 'Nobody has approved this device in time. Ask for a new invite.');
-}
-
-/** The device's own words are quoted, and said to be its own: a thief of the invite chooses them too. */
-function summaryOf({ description: { name, platform, model }, source }: Asking, { agentIndex }: InviteRecord): string {
-  const what = model === undefined ? platform : `${platform}, ${model}`;
-  const from = source.transport === 'relay' ? 'through the relay' : `from ${source.party}`;
-  const scope = agentIndex === undefined ? 'everything' : `agent ${agentIndex}`;
-  return `pair a device that calls itself "${name}" (${what}), ${from}, for ${scope}`;
 }

@@ -13,6 +13,7 @@ import { ChannelError } from '../../channel/errors.ts';
 import type { CallHead } from '../../channel/head.ts';
 import { HINT } from '../../channel/hint.ts';
 import type { PublicKey } from '../../channel/keys.ts';
+import type { PurposeKind } from '../../channel/purpose.ts';
 import type { ReceivedCall } from '../../channel/received-call.ts';
 import { Responder } from '../../channel/responder.ts';
 import type { EndedCall } from '../../channel/responder-session.ts';
@@ -20,6 +21,7 @@ import type { SetTimer } from '../../core/timer.ts';
 import type { Pairings } from '../access-key-source.ts';
 import { createBodyBudget } from './body-budget.ts';
 import { createCallDispatch, type CallDispatch, type DispatchOptions } from './call-dispatch.ts';
+import { DiscoveryDesk, type ChallengeAnswer, type CodePairing } from './discovery-desk.ts';
 import { createHandshakeLimits, type HandshakeLimits } from './handshake-limits.ts';
 import { HintError, hintFor } from './hint-error.ts';
 import { SealedCall } from './sealed-call.ts';
@@ -27,7 +29,7 @@ import { SealedRequest } from './sealed-request.ts';
 import type { SealedSource } from './source.ts';
 
 /** What an envelope is about, by the way it came. */
-export type SealedOp = 'session' | 'call' | 'invite';
+export type SealedOp = 'session' | 'call' | 'invite' | 'discovery';
 
 type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
@@ -43,6 +45,8 @@ export interface SealedDoor {
    * @throws {RequestError} `identity_unavailable`, and what reading the bytes throws
    */
   handle(op: SealedOp, source: SealedSource, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array>;
+  /** For a device that wants to be paired by a code. @throws HintError, {RequestError} */
+  challenge(source: Pick<SealedSource, 'transport' | 'party'>): Promise<ChallengeAnswer>;
   /** Resolves when nothing of these grants' devices goes on, and nothing more of it is sent. */
   revoke(kids: readonly string[]): Promise<void>;
   /** Ends all sessions, each stream in its own words. */
@@ -58,7 +62,8 @@ interface DoorCounts {
   readonly calls: number;
 }
 
-export interface DoorOptions extends Omit<DispatchOptions, 'calls' | 'pairings'> {
+export interface DoorOptions extends Omit<DispatchOptions, 'calls' | 'pairings' | 'discovery'> {
+  readonly codePairing: CodePairing;
   /** @throws {RequestError} `identity_unavailable` */
   readonly openPairings: () => Promise<Pairings>;
   readonly crypto: () => Crypto;
@@ -91,6 +96,7 @@ export function createSealedDoor(options: DoorOptions): SealedDoor {
       }
       yield* answer;
     },
+    challenge: async (source) => (await open()).discovery.challenge(source),
     revoke: async (kids) => opened?.revoke(kids),
     async close() {
       isClosed = true;
@@ -101,6 +107,7 @@ export function createSealedDoor(options: DoorOptions): SealedDoor {
 }
 
 class OpenDoor {
+  readonly discovery: DiscoveryDesk;
   readonly #options: DoorOptions;
   readonly #pairings: Pairings;
   readonly #responder: Responder;
@@ -116,14 +123,23 @@ class OpenDoor {
     this.#options = options;
     this.#pairings = pairings;
     this.#limits = options.limits ?? createHandshakeLimits(options.elapsed);
+    const staticKey = crypto.x25519(pairings.gatewayKey());
     this.#responder = new Responder({
       crypto,
-      staticKey: crypto.x25519(pairings.gatewayKey()),
+      staticKey,
       findPsk: (deviceKey) => pairings.devices.findPsk(deviceKey),
       boot: bytesToHex(crypto.randomBytes(BOOT_BYTES)),
       maxBodyBytes: MAX_SEALED_BODY_BYTES,
     });
-    this.#dispatch = createCallDispatch({ ...options, pairings, calls: this.#calls });
+    this.discovery = new DiscoveryDesk({
+      ...options,
+      ...pairings,
+      crypto,
+      responder: this.#responder,
+      limits: this.#limits,
+      publicKey: staticKey.publicKey,
+    });
+    this.#dispatch = createCallDispatch({ ...options, pairings, discovery: this.discovery, calls: this.#calls });
     this.#sweepSoon(options.setTimer);
   }
 
@@ -131,7 +147,10 @@ class OpenDoor {
     if (op === 'call') return this.#call('session', source, bytes);
     const envelope = Buffer.concat(await collect(bytes));
     if (op === 'session') return [this.#session(envelope, source)];
-    return envelope[1] === CALL_KIND ? this.#call('invite', source, [envelope]) : [this.#pairing(envelope, source)];
+    if (op === 'discovery') this.discovery.admit(source);
+    if (envelope[1] === CALL_KIND) return this.#call(op, source, [envelope]);
+    if (op === 'discovery') return [this.discovery.answer(decodeEnvelope(envelope), source)];
+    return [this.#pairing(envelope, source)];
   }
 
   async revoke(kids: readonly string[]): Promise<void> {
@@ -150,6 +169,7 @@ class OpenDoor {
 
   async close(): Promise<void> {
     this.#cancelSweep?.();
+    this.discovery.close();
     await this.#end(this.#responder.shutDown());
   }
 
@@ -179,7 +199,7 @@ class OpenDoor {
     }
   }
 
-  async #call(kind: 'session' | 'invite', source: SealedSource, bytes: Bytes): Promise<Bytes> {
+  async #call(kind: PurposeKind, source: SealedSource, bytes: Bytes): Promise<Bytes> {
     this.#limits.admitCall(source.party);
     const received = this.#responder.receiveCall(kind);
     const incoming: Incoming = { call: undefined, request: undefined };
@@ -246,6 +266,7 @@ class OpenDoor {
   #sweepSoon(setTimer: SetTimer): void {
     this.#cancelSweep = setTimer(SWEEP_MS, () => {
       void this.#end(this.#responder.sweep(this.#options.now()));
+      this.discovery.sweep();
       this.#sweepSoon(setTimer);
     });
   }

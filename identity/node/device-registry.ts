@@ -10,6 +10,7 @@ import type { AccessKeyRegistry } from './access-key-registry.ts';
 import type { Database, Migrate } from './access-key-table.ts';
 import { createDeviceTable, pskPlace, recordOf, type DeviceRow, type DeviceTable } from './device-table.ts';
 import { createInviteTable, type InviteTable } from './invite-table.ts';
+import { createAdmission } from './new-device.ts';
 import type { Identity } from './open-identity.ts';
 import { createRedemption } from './redemption.ts';
 
@@ -40,22 +41,31 @@ export interface DeviceRecord {
 /** How the gateway names itself to a device, and where it can be found. */
 export type GatewayFacts = Pick<PairingGrant, 'gatewayName' | 'gatewayId' | 'relays' | 'urls'>;
 
+export interface Admission {
+  /** For the device: an encoded `PairingGrant`. */
+  readonly answer: Uint8Array;
+  readonly device: DeviceRecord;
+}
+
 export type Redemption =
   /** The answer is stored: the same key gets the same one until the invite expires. */
-  | { readonly result: 'paired'; readonly answer: Uint8Array; readonly device: DeviceRecord }
-  | { readonly result: 'repeated'; readonly answer: Uint8Array; readonly device: DeviceRecord }
+  | ({ readonly result: 'paired' } & Admission)
+  | ({ readonly result: 'repeated' } & Admission)
   /** Another device was there first. */
   | { readonly result: 'used' }
   /** Expired or closed, or its device was revoked. */
   | { readonly result: 'over' };
 
-export interface RedemptionWish {
-  /** `inviteId` in hexadecimal. */
-  readonly inviteId: string;
+export interface DeviceWish {
   /** CS, which the pairing handshake has proved. */
   readonly deviceKey: PublicKey;
   readonly description: DeviceDescription;
   readonly gateway: GatewayFacts;
+}
+
+export interface RedemptionWish extends DeviceWish {
+  /** `inviteId` in hexadecimal. */
+  readonly inviteId: string;
 }
 
 export interface DeviceRegistry {
@@ -66,6 +76,12 @@ export interface DeviceRegistry {
   redeem(wish: RedemptionWish): Redemption;
   /** What `redeem` would say before anything is made; `new` for a device that would be paired. */
   foresee(inviteId: string, deviceKey: PublicKey): 'new' | Exclude<Redemption['result'], 'paired'>;
+  /**
+   * Pairs a device without an invite, which another way of proving itself stands for: the device, its grant and the audit
+   * entry are one transaction. What it is told is not kept.
+   * @param agentIndex the agent that it will be good for; every one, where none is named
+   */
+  admit(wish: DeviceWish, agentIndex: number | undefined): Admission;
   find(id: string): DeviceRecord | undefined;
   /** The device with this static key, if it counts: its grant is neither revoked nor expired. */
   findByKey(deviceKey: PublicKey): DeviceRecord | undefined;
@@ -127,6 +143,7 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
   });
   return {
     ...createRedemption({ ...options, devices, invites, cipher, nowS }),
+    ...createAdmission({ ...options, devices, cipher, nowS }),
     find: (id) => orUndefined(devices.find(id), recordOf),
     findByKey: (deviceKey) => orUndefined(devices.findCounting(deviceKey, nowS()), recordOf),
     findPsk: (deviceKey) => orUndefined(devices.findCounting(deviceKey, nowS()), pskOf),

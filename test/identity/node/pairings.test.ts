@@ -243,6 +243,41 @@ describe('a device', () => {
   });
 });
 
+describe('a device that is let in without an invite', () => {
+  const admit = (deviceKey = phone, agentIndex?: number, among = pairings) =>
+    among.devices.admit({ deviceKey, description, gateway }, agentIndex);
+
+  test('is one like any other, for the agent that is named', () => {
+    const { answer, device } = admit(phone, 3);
+    const grant = findPairingGrant(answer)!;
+    expect(grant).toMatchObject({ deviceId: device.id, ...gateway });
+    expect(device).toMatchObject({ ...description, agentIndex: 3, scope: expect.stringMatching(/^0x/) });
+    expect(equalBytes(pairings.devices.findPsk(phone)!, grant.psk)).toBe(true);
+    expect(pairings.keys.verify(grant.grant, phone)).toMatchObject({ counts: true });
+    expect(auditKinds()).toEqual(['key_created', 'device_paired']);
+    expect(admit(laptop).device.scope).toBe('master');
+  });
+
+  test('takes the place of what was paired with its key', () => {
+    const first = pairNew(phone);
+    const told: string[] = [];
+    pairings.keys.onRevocation((kids) => void told.push(...kids));
+    const { device } = admit(phone);
+    expect(told).toEqual([first.device.kid]);
+    expect(pairings.devices.findByKey(phone)).toEqual(device);
+  });
+
+  test('is let in wholly or not at all', () => {
+    const deaf = open(() => {
+      throw new Error('the log is full');
+    });
+    expect(() => admit(phone, undefined, deaf)).toThrow('the log is full');
+    expect([pairings.keys.list(), pairings.devices.list()]).toEqual([[], []]);
+    const unsound = { deviceKey: phone, description: { name: 'a\nb', platform: 'x' }, gateway };
+    expect(() => pairings.devices.admit(unsound, undefined)).toThrow(RangeError);
+  });
+});
+
 describe('revoking', () => {
   const secretsLeft = () =>
     pairings.database

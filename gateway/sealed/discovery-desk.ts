@@ -1,0 +1,283 @@
+/**
+ * Where a device becomes a paired one by six digits that its owner reads here and types there. The digits are never sent:
+ * CPace makes a key of them on both sides, under which the pairing handshake opens or does not. A wrong guess costs one
+ * of three tries, and tells nothing that could be tried out elsewhere.
+ */
+import { formatBase64url } from '../../channel/base64url.ts';
+import { concatBytes, equalBytes, viewOf } from '../../channel/bytes.ts';
+import { derivePairingPsk, startPairingCode, type CpaceSide } from '../../channel/cpace.ts';
+import type { Crypto } from '../../channel/crypto.ts';
+import { encodeEnvelope, type Envelope } from '../../channel/envelope.ts';
+import { ChannelError } from '../../channel/errors.ts';
+import { HINT, type HintCode } from '../../channel/hint.ts';
+import type { PublicKey } from '../../channel/keys.ts';
+import type { Responder } from '../../channel/responder.ts';
+import type { ApprovalOutcome, ApprovalQueue } from '../../core/approvals/approval-queue.ts';
+import type { DeviceRegistry, GatewayFacts } from '../../identity/node/device-registry.ts';
+import { findDeviceDescription, type DeviceDescription } from '../../identity/pairing.ts';
+import type { GatewayKey } from '../../identity/secret-keys.ts';
+import { RequestError } from '../errors.ts';
+import { createRateWindow } from '../rate-window.ts';
+import {
+  CHALLENGE_MS,
+  createChallenges,
+  type Challenge,
+  type Paired,
+  type Proved,
+  type Waiting,
+} from './challenges.ts';
+import type { HandshakeLimits } from './handshake-limits.ts';
+import { HintError } from './hint-error.ts';
+import { summaryOf } from './pairing-summary.ts';
+import type { SealedSource } from './source.ts';
+
+export const CHALLENGES_PER_MINUTE = 6;
+/** Each is a line that the owner sees and the audit log keeps. */
+export const REQUESTS_PER_MINUTE = 10;
+const TRIES = 3;
+
+/** What the owner has settled about pairing by a code. */
+export interface CodePairing {
+  readonly isOffered: boolean;
+  /** The agent that such a device is good for; every one, where none is named. */
+  readonly agentIndex: number | undefined;
+}
+
+export interface DiscoveryOptions {
+  readonly codePairing: CodePairing;
+  readonly crypto: Crypto;
+  readonly responder: Pick<Responder, 'answerPairing'>;
+  readonly limits: Pick<HandshakeLimits, 'admitHandshake'>;
+  readonly devices: Pick<DeviceRegistry, 'admit' | 'find' | 'touch'>;
+  readonly approvals: Pick<ApprovalQueue, 'request'>;
+  /** GS. */
+  readonly publicKey: PublicKey;
+  readonly gatewayKey: () => GatewayKey;
+  readonly gatewayFacts: (gatewayKey: GatewayKey) => GatewayFacts;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** Milliseconds that never go back. */
+  readonly elapsed: () => number;
+}
+
+/** What a device is told that asks who is here. All of it is to be proved by the code. */
+export interface ChallengeAnswer {
+  readonly v: 1;
+  readonly nonce: string;
+  readonly gatewayKey: string;
+  readonly name: string;
+  /** Seconds. */
+  readonly expiresIn: number;
+}
+
+type From = Pick<SealedSource, 'transport' | 'party'>;
+
+interface Confirmation {
+  readonly challenge: Uint8Array;
+  /** CS, which the pairing handshake has proved. */
+  readonly deviceKey: PublicKey;
+  readonly body: Uint8Array;
+}
+
+export class DiscoveryDesk {
+  readonly #options: DiscoveryOptions;
+  readonly #challenges;
+  readonly #asked;
+  readonly #requests;
+
+  constructor(options: DiscoveryOptions) {
+    const { crypto, now, elapsed } = options;
+    this.#options = options;
+    this.#challenges = createChallenges({ randomBytes: (length) => crypto.randomBytes(length), now });
+    this.#asked = createRateWindow({ limit: CHALLENGES_PER_MINUTE, now: elapsed });
+    this.#requests = createRateWindow({ limit: REQUESTS_PER_MINUTE, now: elapsed });
+  }
+
+  /** Codes are for devices whose owner is near: nothing that comes through a relay. @throws HintError */
+  admit({ transport }: From): void {
+    if (transport === 'relay' || !this.#options.codePairing.isOffered) throw new HintError(HINT.notOffered);
+  }
+
+  /** @throws HintError, {RequestError} */
+  challenge(from: From): ChallengeAnswer {
+    this.admit(from);
+    const waitS = this.#asked.retryAfterS(from.party);
+    if (waitS !== undefined) {
+      const headers = { 'retry-after': String(waitS) };
+      throw new RequestError('rate_limited', 'Too many challenges for this address. Try again later.', { headers });
+    }
+    this.#asked.count(from.party);
+    const { gatewayKey, gatewayFacts, publicKey } = this.#options;
+    return {
+      v: 1,
+      nonce: formatBase64url(this.#challenges.issue().id),
+      gatewayKey: formatBase64url(publicKey),
+      name: gatewayFacts(gatewayKey()).gatewayName,
+      expiresIn: CHALLENGE_MS / 1000,
+    };
+  }
+
+  /** @throws HintError, ChannelError */
+  answer(envelope: Envelope, from: From): Uint8Array {
+    this.admit(from);
+    if (envelope.kind === 'discoveryOpen') return this.#open(envelope, from);
+    if (envelope.kind === 'discoveryProve') return this.#prove(envelope, from);
+    throw new ChannelError('malformed');
+  }
+
+  /** The sealed call after the handshake. @returns what the device is answered. @throws {RequestError} */
+  confirm({ challenge: id, deviceKey, body }: Confirmation): Uint8Array {
+    const challenge = this.#challenges.find(id);
+    const state = challenge?.state;
+    if (state?.kind === 'paired') return this.#repeat(state, deviceKey);
+    if (challenge === undefined || state?.kind !== 'proved') {
+      throw refusal(state?.kind === 'over' && state.why === HINT.pairingDenied ? 'denied' : 'expired');
+    }
+    return this.#pair(challenge, state, deviceKey, body);
+  }
+
+  sweep(): void {
+    this.#challenges.sweep();
+  }
+
+  /** What was shared with devices goes with it. */
+  close(): void {
+    this.#challenges.clear();
+  }
+
+  #open({ challenge: id, about }: Extract<Envelope, { kind: 'discoveryOpen' }>, from: From): Uint8Array {
+    const description = findDeviceDescription(about);
+    if (description === undefined) throw new ChannelError('malformed');
+    const challenge = this.#challenges.find(id);
+    if (challenge?.state.kind !== 'issued') throw new HintError(HINT.challengeOver);
+    if (this.#challenges.hasWaiting(from.party)) throw new HintError(HINT.tooManyPairings);
+    if (this.#requests.retryAfterS('') !== undefined) throw new HintError(HINT.rateLimited);
+    const waiting = this.#askOwner(challenge, description, from);
+    challenge.state = waiting;
+    this.#requests.count('');
+    void waiting.pending.outcome.then((outcome) => settle(challenge, outcome));
+    return opened(waiting.side);
+  }
+
+  #askOwner(challenge: Challenge, description: DeviceDescription, from: From): Waiting {
+    const { approvals, crypto, codePairing, now } = this.#options;
+    const code = newCode(crypto);
+    const withdrawal = new AbortController();
+    const pending = approvals.request({
+      kind: 'pairing',
+      summary: summaryOf({ description, source: from, agentIndex: codePairing.agentIndex }),
+      lifetimeMs: challenge.expiresAtMs - now(),
+      code,
+      signal: withdrawal.signal,
+    });
+    if (pending === undefined) throw new HintError(HINT.tooManyPairings);
+    const asked = { party: from.party, description, pending, withdraw: () => withdrawal.abort() };
+    const side = this.#newSide(challenge, code, 0);
+    return { kind: 'waiting', ...asked, code, attempt: 0, side, refused: undefined };
+  }
+
+  #newSide({ id }: Challenge, code: string, attempt: number): CpaceSide {
+    const { crypto, publicKey } = this.#options;
+    return startPairingCode(crypto, 'responder', { code, challenge: id, attempt, gatewayKey: publicKey });
+  }
+
+  #prove(envelope: Extract<Envelope, { kind: 'discoveryProve' }>, { party }: From): Uint8Array {
+    const { crypto, responder, limits, now } = this.#options;
+    const challenge = this.#challenges.find(envelope.challenge);
+    const state = challenge?.state;
+    if (challenge === undefined || state === undefined) throw new HintError(HINT.challengeOver);
+    const { share, noise } = envelope;
+    const purpose = { kind: 'discovery', challenge: challenge.id } as const;
+    const proof = crypto.sha256(concatBytes(share, noise));
+    // Asked again because the answer was lost: no other try.
+    if (state.kind === 'proved' && equalBytes(state.proof, proof)) {
+      return proved(responder.answerPairing({ purpose, psk: state.psk }, noise, now()));
+    }
+    if (state.kind !== 'waiting') throw new HintError(state.kind === 'over' ? state.why : HINT.challengeOver);
+    if (state.refused !== undefined && equalBytes(state.refused, proof)) return opened(state.side);
+    limits.admitHandshake(party);
+    try {
+      const psk = derivePairingPsk(crypto, state.side.finish(share));
+      const message2 = responder.answerPairing({ purpose, psk }, noise, now());
+      const { description, pending, withdraw } = state;
+      challenge.state = { kind: 'proved', party: state.party, description, pending, withdraw, proof, psk };
+      return proved(message2);
+    } catch (error) {
+      if (!(error instanceof ChannelError)) throw error;
+      return this.#refuse(challenge, state, proof);
+    }
+  }
+
+  /** Whatever does not open is a wrong code. @throws HintError after the last try */
+  #refuse(challenge: Challenge, state: Waiting, proof: Uint8Array): Uint8Array {
+    const attempt = state.attempt + 1;
+    if (attempt === TRIES) {
+      challenge.state = { kind: 'over', why: HINT.codeRefused };
+      state.withdraw();
+      throw new HintError(HINT.codeRefused);
+    }
+    const side = this.#newSide(challenge, state.code, attempt);
+    challenge.state = { ...state, attempt, side, refused: proof };
+    return opened(side);
+  }
+
+  #pair(challenge: Challenge, state: Proved, deviceKey: PublicKey, body: Uint8Array): Uint8Array {
+    const { devices, codePairing, gatewayKey, gatewayFacts } = this.#options;
+    const description = findDeviceDescription(body);
+    // What asked was not sealed: the owner may have been shown somebody else's words.
+    if (description === undefined || !isSame(description, state.description)) {
+      throw new RequestError('bad_request', 'The device does not call itself what the owner was shown. Pair again.');
+    }
+    const outcome = state.pending.confirmCode();
+    if (outcome !== 'approved') throw refusal(outcome);
+    const wish = { deviceKey, description, gateway: gatewayFacts(gatewayKey()) };
+    const { answer, device } = devices.admit(wish, codePairing.agentIndex);
+    devices.touch(device, 'lan');
+    challenge.state = { kind: 'paired', deviceKey, deviceId: device.id, answer };
+    return answer;
+  }
+
+  #repeat(paired: Paired, deviceKey: PublicKey): Uint8Array {
+    const device = this.#options.devices.find(paired.deviceId);
+    const counts = device !== undefined && device.revokedAtS === undefined;
+    if (!counts || !equalBytes(paired.deviceKey, deviceKey)) throw refusal('expired');
+    return paired.answer;
+  }
+}
+
+/** Six digits, each code as likely as any other but for one part in 10^13. */
+function newCode(crypto: Crypto): string {
+  const number = viewOf(crypto.randomBytes(8)).getBigUint64(0) % 1_000_000n;
+  return String(number).padStart(6, '0');
+}
+
+const WHY: Readonly<Record<Exclude<ApprovalOutcome, 'approved'>, HintCode>> = {
+  denied: HINT.pairingDenied,
+  expired: HINT.challengeOver,
+  // Whatever else withdraws it has said so before.
+  cancelled: HINT.shuttingDown,
+};
+
+function settle(challenge: Challenge, outcome: ApprovalOutcome): void {
+  const { kind } = challenge.state;
+  if (outcome === 'approved' || (kind !== 'waiting' && kind !== 'proved')) return;
+  challenge.state = { kind: 'over', why: WHY[outcome] };
+}
+
+function opened({ share }: CpaceSide): Uint8Array {
+  return encodeEnvelope({ kind: 'discoveryOpened', share });
+}
+
+function proved(noise: Uint8Array): Uint8Array {
+  return encodeEnvelope({ kind: 'discoveryProved', noise });
+}
+
+function isSame(one: DeviceDescription, other: DeviceDescription): boolean {
+  return one.name === other.name && one.platform === other.platform && one.model === other.model;
+}
+
+function refusal(outcome: Exclude<ApprovalOutcome, 'approved'>): RequestError {
+  return outcome === 'denied'
+    ? new RequestError('pairing_denied', 'The owner said no to this device.')
+    : new RequestError('approval_expired', 'The time for this code is over. Ask for another one.');
+}

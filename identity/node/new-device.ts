@@ -1,0 +1,113 @@
+/** What makes a device one that counts, whatever it came with: its row, its grant and what it is told. */
+import { bytesToHex } from '@noble/hashes/utils.js';
+import { PROTOCOL_VERSION } from '../../channel/envelope.ts';
+import { asPsk, KEY_BYTES } from '../../channel/keys.ts';
+import { isLabel, MAX_LABEL_CHARACTERS } from '../access-claims.ts';
+import { encodePairingGrant, type DeviceDescription } from '../pairing.ts';
+import type { ColumnCipher } from '../sealed-column.ts';
+import type { AccessKeyRegistry } from './access-key-registry.ts';
+import type { DeviceRegistry, DeviceRegistryOptions, DeviceWish, Admission } from './device-registry.ts';
+import { pskPlace, recordOf, type DeviceTable } from './device-table.ts';
+
+const DEVICE_ID_BYTES = 8;
+const BEARER_MARK = ' (bearer)';
+
+export interface NewDeviceOptions extends DeviceRegistryOptions {
+  readonly devices: DeviceTable;
+  readonly cipher: ColumnCipher;
+  readonly nowS: () => number;
+}
+
+/** What the owner lets a device have. */
+export interface DeviceTerms {
+  /** Every agent, where none is named. */
+  readonly agentIndex: number | undefined;
+  readonly withBearerKey: boolean;
+}
+
+interface NewDevice extends Admission {
+  /** The keys that count no more. */
+  readonly replaced: readonly string[];
+}
+
+/** Pairs a device that the owner has let in by something else than an invite. */
+export function createAdmission(options: NewDeviceOptions): Pick<DeviceRegistry, 'admit'> {
+  const admit = options.database.transaction((wish: DeviceWish, terms: DeviceTerms) => addDevice(wish, terms, options));
+  return {
+    admit(wish, agentIndex) {
+      requireSound(wish.description);
+      const { replaced, ...paired } = admit.immediate(wish, { agentIndex, withBearerKey: false });
+      endReplaced(replaced, options);
+      return paired;
+    },
+  };
+}
+
+/** Inside a transaction. */
+export function addDevice(wish: DeviceWish, terms: DeviceTerms, options: NewDeviceOptions): NewDevice {
+  const { devices, cipher, record, randomBytes } = options;
+  const { deviceKey, description, gateway } = wish;
+  // Two devices with one static key can't be told apart: the new pairing is the one that counts.
+  const replaced = revokeBefore(wish, options);
+  const deviceId = bytesToHex(randomBytes(DEVICE_ID_BYTES));
+  const psk = asPsk(randomBytes(KEY_BYTES));
+  const { grant, bearer } = makeKeys(wish, terms, options.keys);
+  devices.insert({
+    id: deviceId,
+    staticKey: deviceKey,
+    kid: grant.key.kid,
+    bearerKid: bearer?.key.kid ?? null,
+    name: description.name,
+    platform: description.platform,
+    model: description.model ?? null,
+    protocolVersion: PROTOCOL_VERSION,
+    pairedAtS: options.nowS(),
+    psk: cipher.seal(pskPlace(deviceId), psk),
+  });
+  const answer = encodePairingGrant({
+    deviceId,
+    psk,
+    grant: grant.token,
+    ...(bearer === undefined ? {} : { bearerKey: bearer.token }),
+    ...gateway,
+  });
+  record({ kind: 'device_paired', deviceId, name: description.name, scope: grant.key.scope });
+  const device = devices.find(deviceId);
+  if (device === undefined) throw new Error('the device is not there that was just written');
+  return { answer, device: recordOf(device), replaced };
+}
+
+/** After the transaction: ends what goes on under the keys that a new pairing has replaced. */
+export function endReplaced(replaced: readonly string[], { keys, onError }: NewDeviceOptions): void {
+  if (replaced.length > 0) keys.endUnder(replaced).catch(onError);
+}
+
+/** @returns the keys that count no more */
+function revokeBefore({ deviceKey }: DeviceWish, { devices, keys, nowS }: NewDeviceOptions): readonly string[] {
+  const before = devices.findCounting(deviceKey, nowS());
+  return before === undefined ? [] : keys.strike([before.kid]);
+}
+
+type MadeKey = ReturnType<AccessKeyRegistry['create']>;
+
+function makeKeys(
+  { deviceKey, description: { name } }: DeviceWish,
+  { agentIndex, withBearerKey }: DeviceTerms,
+  keys: Pick<AccessKeyRegistry, 'create'>,
+): { readonly grant: MadeKey; readonly bearer: MadeKey | undefined } {
+  const scope = { agentIndex, lifetimeS: null };
+  const grant = keys.create({ ...scope, device: deviceKey, label: name });
+  const bearer = withBearerKey ? keys.create({ ...scope, label: bearerLabel(name) }) : undefined;
+  return { grant, bearer };
+}
+
+function bearerLabel(name: string): string {
+  const room = MAX_LABEL_CHARACTERS - BEARER_MARK.length;
+  return Array.from(name).slice(0, room).join('') + BEARER_MARK;
+}
+
+/** @throws RangeError */
+export function requireSound({ name, platform, model }: DeviceDescription): void {
+  const texts = [name, platform, ...(model === undefined ? [] : [model])];
+  if (!texts.every(isLabel)) throw new RangeError('no device can describe itself like this');
+}
