@@ -46,6 +46,7 @@ export async function openDoorHere({ running }: ServiceHere, run: Run): Promise<
     database: running.database,
     approvals: running.approvals,
     gatewayFacts: () => ({ gatewayName: 'test', gatewayId: '', urls: [], relays: [] }),
+    codePairing: { isOffered: false, agentIndex: undefined },
     maxBodyBytes: () => 1 << 20,
     tickMs: 40,
     run: async (request) => {
