@@ -20,6 +20,8 @@ export interface DoorHere {
   readonly time: FakeTime;
   /** What arrived at the routes. */
   readonly ran: readonly InnerRequest[];
+  /** How many handshakes were begun. */
+  readonly handshakes: number;
   newTransport(): BreakableTransport;
 }
 
@@ -58,7 +60,20 @@ export async function openDoorHere({ running }: ServiceHere, run: Run): Promise<
     },
   });
   onTestFinished(() => door.close());
-  return { door, time, ran, newTransport: () => new Way(door) };
+  const ways: Way[] = [];
+  return {
+    door,
+    time,
+    ran,
+    get handshakes() {
+      return ways.reduce((sum, way) => sum + way.handshakes, 0);
+    },
+    newTransport() {
+      const way = new Way(door);
+      ways.push(way);
+      return way;
+    },
+  };
 }
 
 export async function newPairedDevice(service: ServiceHere): Promise<PairedDevice> {
@@ -77,6 +92,7 @@ export function streamOf(pieces: Iterable<string> | AsyncIterable<string>): Inne
 
 class Way implements BreakableTransport {
   swallowedBytes = 0;
+  handshakes = 0;
   readonly #door: SealedDoor;
   readonly #open = new Set<Exchange>();
   #isFrozen = false;
@@ -103,6 +119,7 @@ class Way implements BreakableTransport {
     body: Uint8Array<ArrayBuffer>,
     signal: AbortSignal,
   ): Promise<ReadableStream<Uint8Array>> {
+    if (operation === 'session') this.handshakes += 1;
     const gone = new AbortController();
     const source = { transport: 'lan', party: 'a phone', gone: gone.signal, cut: () => gone.abort() } as const;
     return new ReadableStream<Uint8Array>({
