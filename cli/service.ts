@@ -62,7 +62,7 @@ export interface Running {
 /** The clock of sealed sessions and calls. */
 export type DoorClock = Pick<DoorOptions, 'now' | 'elapsed' | 'setTimer'>;
 
-const DOOR_CLOCK: DoorClock = { now: Date.now, elapsed: () => performance.now(), setTimer: setProcessTimer };
+const DOOR_CLOCK: DoorClock = { now: () => Date.now(), elapsed: () => performance.now(), setTimer: setProcessTimer };
 
 /** @throws {CommandError} where the port is not to be had */
 export async function startService(settings: Settings, context: CommandContext, clock = DOOR_CLOCK): Promise<Running> {
