@@ -96,7 +96,7 @@ function sayExposed(port: number, { terminal, home }: Pick<CommandContext, 'term
     urls.length === 0 ? 'This machine has no network address now.' : `Other machines reach it at ${urls.join(', ')}`;
   terminal.say(`${where}\nThey are refused without an access key.`);
   if (listHere(home).some(({ status }) => status === 'active')) return;
-  terminal.say('There is none yet: "postern keys create" makes one.');
+  terminal.say('There is none yet: "postern invite" pairs a device, "postern keys create" makes a plain one.');
 }
 
 function untilEither(one: AbortSignal, other: AbortSignal): Promise<void> {

@@ -127,8 +127,7 @@ describe.runIf([networkNamespaces, packetCapture].every(has))('the network betwe
       body: JSON.stringify({ model: planted.model, prompt: planted.body }),
     });
     expect(status).toBeGreaterThanOrEqual(400);
-    const [paired] = JSON.parse((await onLaptopCli(['gateways', '--json'])).stdout) as [{ gateway_id: string }];
-    const bearerKey = (await onLaptopCli(['gateways', 'key', paired.gateway_id])).stdout.trim();
+    const bearerKey = (await onLaptopCli(['gateways', 'key'])).stdout.trim();
     expect(bearerKey).toMatch(/^svc-v1\./);
 
     await fetchOn(network.guest, `http://${network.home.address}:${gateway.port}/${control.clear}`, {
