@@ -42,9 +42,9 @@ function echo({ path }: InnerRequest) {
 }
 
 /** Makes calls until it has made all of them. @returns what came of each: its text, or a code */
-async function load({ time, newTransport }: DoorHere, device: PairedDevice, name: string): Promise<readonly unknown[]> {
-  const { now, setTimer } = time;
-  const client = connect(device, { now, setTimer, crypto: gatewayCrypto('node'), transports: [newTransport()] });
+async function load(here: DoorHere, device: PairedDevice, name: string): Promise<readonly unknown[]> {
+  const { now, setTimer } = here.time;
+  const client = connect(device, { now, setTimer, crypto: gatewayCrypto('node'), transports: [here.newTransport()] });
   const outcomes: unknown[] = [];
   const caller = async (from: number): Promise<void> => {
     for (let at = from; at < CALLS; at += AT_ONCE) {

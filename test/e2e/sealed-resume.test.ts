@@ -1,5 +1,5 @@
 /** A phone that was put away, in the middle of an answer: what it finds when it is taken out again, and what goes on meanwhile. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { InnerAnswer } from '../../gateway/sealed/inner-request.ts';
 import { KEPT_BYTES, KEPT_MS } from '../../gateway/sealed/answer-log.ts';
 import { connect, type PairedDevice, type PosternClient } from '../../clients/sdk/index.ts';
@@ -10,6 +10,7 @@ import {
   type BreakableTransport,
   type DoorHere,
 } from '../support/door-here.ts';
+import { endless, user } from '../support/request-log.ts';
 import { codeOf, post, tap } from '../support/sealed-client.ts';
 import { removeHome, startServiceHere, temporaryHome, type ServiceHere } from '../support/service-here.ts';
 import { until } from '../support/wait.ts';
@@ -20,14 +21,12 @@ let device: PairedDevice;
 
 beforeAll(async () => {
   home = await temporaryHome();
-  service = await startServiceHere(home);
+  service = await startServiceHere(home, { 'inference.concurrentSessions': 1 });
+  device = await newPairedDevice(service);
 });
 afterAll(async () => {
   await service?.stop();
   await removeHome(home);
-});
-beforeEach(async () => {
-  device = await newPairedDevice(service);
 });
 
 interface Phone {
@@ -153,4 +152,25 @@ test('a cancel stops the work at once; a way that breaks does so after 120 s, an
   expect(phone.here.ran[1]!.signal.aborted).toBe(false);
   phone.here.time.advance(1);
   expect(phone.here.ran[1]!.signal.aborted).toBe(true);
+});
+
+test('a cancel makes room on the model: the next in line begins', async () => {
+  const client = connect({ ...device, urls: [service.url] });
+  const ask = (body: object, signal?: AbortSignal): Promise<Response> => {
+    const json = JSON.stringify({ model: 'foundation', ...body });
+    return client.fetch('/v1/chat/completions', { ...post, body: json, ...(signal === undefined ? {} : { signal }) });
+  };
+  const stop = new AbortController();
+  const running = await ask({ ...endless, stream: true }, stop.signal);
+  const read = codeOf(restOf(textOf(running)));
+  let isAnswered = false;
+  const next = ask({ ...user('What is the capital of France?'), max_tokens: 2 }).then((response) => response.json());
+  void next.finally(() => (isAnswered = true));
+  const { inference } = service.running;
+  await until(() => [...inference.status().inflight.values()].some(({ queued }) => queued > 0));
+  expect(isAnswered).toBe(false);
+  stop.abort();
+  expect(await next).toMatchObject({ object: 'chat.completion' });
+  expect(await read).toBeInstanceOf(DOMException);
+  client.close();
 });
