@@ -10,7 +10,7 @@ type LocalCode =
 
 type FailureCode = LocalCode | PosternErrorCode;
 
-/** None can be missing. Those of an invite come from no call. */
+/** None can be missing. Those of pairing come from no call. */
 const STATUSES: Readonly<Record<FailureCode, number>> = {
   bad_request: 400,
   forbidden: 403,
@@ -45,6 +45,12 @@ const STATUSES: Readonly<Record<FailureCode, number>> = {
   pairing_denied: 500,
   approval_expired: 500,
   too_many_approvals: 500,
+  code_wrong: 500,
+  code_denied: 500,
+  code_expired: 500,
+  code_busy: 500,
+  code_not_offered: 500,
+  gateway_unproved: 500,
 };
 
 /** Nothing was done yet, so a client may ask again by itself. After all others it could be done twice. */

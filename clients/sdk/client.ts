@@ -3,6 +3,8 @@ import { PosternError } from './errors.ts';
 import type { PairedDevice } from './device.ts';
 import { keysOf } from './device.ts';
 import { dispatch } from './dispatch.ts';
+import type { HandshakeWith } from './handshake.ts';
+import { handshake } from './handshake.ts';
 import { pathsTo } from './http-transport.ts';
 import { readRequest } from './inner-request.ts';
 import type { Platform } from './platform.ts';
@@ -35,15 +37,17 @@ const SILENT_FOR_MS = 45_000;
 /** Nothing is sent before the first call. @throws RangeError if the device's record is damaged */
 export function connect(device: PairedDevice, options: ConnectOptions = {}): PosternClient {
   const platform = platformOf(options);
+  const paths = pathsTo(device.urls, platform.fetch, options.transports);
+  const gateway: HandshakeWith = {
+    operation: 'session',
+    envelope: (noise) => ({ kind: 'sessionRequest', noise }),
+    purpose: { kind: 'session' },
+    ...keysOf(platform.crypto, device),
+  };
   const sessions = new Sessions({
     platform,
-    paths: pathsTo(device.urls, platform.fetch, options.transports),
-    gateway: {
-      operation: 'session',
-      envelope: (noise) => ({ kind: 'sessionRequest', noise }),
-      purpose: { kind: 'session' },
-      ...keysOf(platform.crypto, device),
-    },
+    paths,
+    shakeHands: (signal) => handshake(platform, paths, gateway, signal),
     callOperation: 'call',
     silentForMs: SILENT_FOR_MS,
   });

@@ -14,6 +14,19 @@ const MESSAGES = {
     'Nobody answered the question on the gateway in time. Make a new invite (postern invite), and say yes when it is used.',
   too_many_approvals:
     'Too many devices wait for approval on the gateway. Answer them (postern approvals), then pair again.',
+  // The code. What a gateway says of it is not sealed, but for its last word.
+  code_wrong:
+    'The code was wrong three times, or somebody in between says so. Begin again: the gateway then shows a new one.',
+  code_denied:
+    'The owner of the gateway said no to this device, or somebody in between says so. Ask them, then begin again.',
+  code_expired:
+    'The time for the code is over, or somebody in between says so. A code is good for two minutes: begin again.',
+  code_busy:
+    'Others wait for a code there, or this device still does. Deny them on the gateway (postern approvals), or wait two minutes.',
+  code_not_offered:
+    'What answers there pairs no device by a code. Check the address, or pair with an invite: postern invite.',
+  gateway_unproved:
+    'What answers there does not know the code, so it is not the gateway that showed it. Check the network, and deny the request there.',
   // The way to the gateway.
   offline: 'None of the addresses of the gateway answers. Check that it runs and that this device is in its network.',
   refused:

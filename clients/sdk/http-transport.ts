@@ -11,20 +11,25 @@ const PATHS: Readonly<Record<Operation, string>> = {
   'pair-invite': '/pair-invite',
 };
 
+/** Nobody on the way learns more than the bytes say, and nobody may send them elsewhere. */
+const DISCREETLY: RequestInit = {
+  cache: 'no-store',
+  credentials: 'omit',
+  redirect: 'error',
+  referrerPolicy: 'no-referrer',
+};
+
 /** @param url from `httpUrls` */
-function httpTransport(url: string, fetch: Fetch): Transport {
+function httpTransport(url: string, fetch: Fetch, paths = PATHS): Transport {
   return {
     async exchange(operation, body, signal) {
-      const { body: answer } = await fetch(url + PATHS[operation], {
+      const headers = { 'content-type': 'application/octet-stream' };
+      const { body: answer } = await fetch(url + paths[operation], {
+        ...DISCREETLY,
         method: 'POST',
-        headers: { 'content-type': 'application/octet-stream' },
+        headers,
         body,
         signal,
-        // Nobody on the way learns more than the bytes say, and nobody may send them elsewhere.
-        cache: 'no-store',
-        credentials: 'omit',
-        redirect: 'error',
-        referrerPolicy: 'no-referrer',
       });
       return answer ?? new Blob([]).stream();
     },
@@ -46,6 +51,23 @@ const CONNECTING: ReadonlySet<unknown> = new Set(['connect', 'getaddrinfo']);
 
 function syscallOf(error: unknown): unknown {
   return error instanceof Error && 'syscall' in error ? error.syscall : undefined;
+}
+
+const CODE_PATHS: Readonly<Record<Operation, string>> = { session: '/pair', call: '/pair', 'pair-invite': '/pair' };
+
+/** All that belongs to pairing by a code goes one way, and over HTTP alone. @param url from `httpUrls` */
+export function codeTransport(url: string, fetch: Fetch): Transport {
+  return httpTransport(url, fetch, CODE_PATHS);
+}
+
+/** Asks for a challenge, whatever the operation. @param url from `httpUrls` */
+export function challengeTransport(url: string, fetch: Fetch): Transport {
+  return {
+    async exchange(_operation, _body, signal) {
+      const { body } = await fetch(`${url}/pair/challenge`, { ...DISCREETLY, signal });
+      return body ?? new Blob([]).stream();
+    },
+  };
 }
 
 /** The addresses first, as they are nearer than whatever else leads there. */

@@ -11,6 +11,8 @@ export { describeInvite } from './invite.ts';
 export type { InviteDescription } from './invite.ts';
 export { pair } from './pair.ts';
 export type { PairOptions } from './pair.ts';
+export { describeGateway, pairByCode } from './pair-by-code.ts';
+export type { NearbyGateway, PairByCodeOptions } from './pair-by-code.ts';
 export type { Fetch, Platform, SetTimer } from './platform.ts';
 export { deviceEntry, forgetDevice, loadDevice } from './secret-storage.ts';
 export type { SecretStorage } from './secret-storage.ts';

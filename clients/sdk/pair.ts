@@ -2,28 +2,19 @@
  * Redeems an invite. The device's key is stored before anything is sent, and every attempt uses that one: an invite that
  * was redeemed gives its answer again to the same key, so a lost answer, a crash or a second try strands nobody.
  */
-import { formatBase64url } from '../../channel/base64url.ts';
-import { encodeRequestHead } from '../../channel/head.ts';
-import { HINT } from '../../channel/hint.ts';
 import { deriveInviteKeys } from '../../channel/invite.ts';
-import { findJsonObject } from '../../channel/json.ts';
 import type { InviteCode } from '../../identity/invite-code.ts';
-import type { DeviceDescription, PairingGrant } from '../../identity/pairing.ts';
-import {
-  CONFIRM_PATH,
-  encodeDeviceDescription,
-  findDeviceDescription,
-  findPairingGrant,
-} from '../../identity/pairing.ts';
+import type { DeviceDescription } from '../../identity/pairing.ts';
+import { confirmPairing, deviceOf, requireSound } from './confirmation.ts';
 import type { PairedDevice } from './device.ts';
 import type { PosternErrorCode } from './errors.ts';
-import { HintError, PathError, PosternError } from './errors.ts';
-import { httpUrls, pathsTo } from './http-transport.ts';
-import type { InviteDescription } from './invite.ts';
+import { PosternError } from './errors.ts';
+import type { HandshakeWith } from './handshake.ts';
+import { handshake } from './handshake.ts';
+import { pathsTo } from './http-transport.ts';
 import { describeInvite } from './invite.ts';
 import type { Platform } from './platform.ts';
-import { pause, platformOf } from './platform.ts';
-import { sealCall, takeBody, takeHead } from './sealed-call.ts';
+import { platformOf } from './platform.ts';
 import type { SecretStorage } from './secret-storage.ts';
 import { loadPendingKey, pendingEntry, saveDevice } from './secret-storage.ts';
 import { Sessions } from './sessions.ts';
@@ -40,13 +31,9 @@ export interface PairOptions extends Partial<Platform> {
 
 /** After that the same question is asked again, and joins the one that waits: no sign of life can come with it. */
 const SILENT_FOR_MS = 60_000;
-const PAUSES_MS = [0, 1000, 2000, 4000, 8000];
 const ATTEMPTS = 6;
-/** Not at once, where the gateway counts. All pauses together are longer than the ten seconds that it looks back. */
-const SHORTEST_BUSY_MS = 1000;
 /** An owner may take a quarter of an hour. */
 const APPROVAL_ATTEMPTS = 15;
-const MAX_GRANT_BYTES = 65_536;
 
 /**
  * @param invite what was pasted or scanned, or a code that was read before
@@ -57,30 +44,33 @@ export async function pair(invite: string | InviteCode, options: PairOptions): P
   const platform = platformOf(options);
   const { crypto } = platform;
   const { storage } = options;
-  if (findDeviceDescription(encodeDeviceDescription(options.device)) === undefined)
-    throw new RangeError('name, platform and model of a device are one line of up to 64 characters each');
+  requireSound(options.device);
   const described = describeInvite(invite, platform);
   const { inviteId, psk } = deriveInviteKeys(crypto, described.code.secret);
   const entry = pendingEntry(inviteId);
   try {
     if (described.isOver) throw new PosternError('invite_over');
     const secretKey = await loadPendingKey(storage, entry, crypto);
+    const paths = pathsTo(described.urls, platform.fetch, options.transports);
+    const gateway: HandshakeWith = {
+      operation: 'pair-invite',
+      envelope: (noise) => ({ kind: 'inviteRequest', inviteId, noise }),
+      purpose: { kind: 'invite', inviteId },
+      staticKey: crypto.x25519(secretKey),
+      remoteStaticKey: described.code.gatewayKey,
+      psk,
+    };
     const sessions = new Sessions({
       platform,
-      paths: pathsTo(described.urls, platform.fetch, options.transports),
-      gateway: {
-        operation: 'pair-invite',
-        envelope: (noise) => ({ kind: 'inviteRequest', inviteId, noise }),
-        purpose: { kind: 'invite', inviteId },
-        staticKey: crypto.x25519(secretKey),
-        remoteStaticKey: described.code.gatewayKey,
-        psk,
-      },
+      paths,
+      shakeHands: (shaking) => handshake(platform, paths, gateway, shaking),
       callOperation: 'pair-invite',
       silentForMs: SILENT_FOR_MS,
     });
-    const grant = await confirm(sessions, described, options);
-    const device = deviceOf(described, secretKey, grant);
+    const attempts = described.needsApproval ? APPROVAL_ATTEMPTS : ATTEMPTS;
+    const grant = await confirmPairing(sessions, { ...options, attempts });
+    const { gatewayKey } = described.code;
+    const device = deviceOf({ gatewayKey, gatewayId: described.gatewayId, urls: described.urls, secretKey }, grant);
     await saveDevice(storage, device);
     await storage.erase(entry);
     return device;
@@ -90,85 +80,8 @@ export async function pair(invite: string | InviteCode, options: PairOptions): P
   }
 }
 
-/** Says who we are until the answer is there. */
-async function confirm(
-  sessions: Sessions,
-  { needsApproval }: InviteDescription,
-  { device, signal = new AbortController().signal }: PairOptions,
-): Promise<PairingGrant> {
-  const body = encodeDeviceDescription(device);
-  const headers = [['content-type', 'application/json']] as const;
-  const head = encodeRequestHead({ method: 'POST', path: CONFIRM_PATH, headers, bodyBytes: body.length });
-  const attempts = needsApproval ? APPROVAL_ATTEMPTS : ATTEMPTS;
-  let hasMet = false;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const call = await sealCall(sessions, head, body, signal);
-      hasMet = true;
-      sessions.leave(call.session);
-      const answer = await takeHead(call.events);
-      return readGrant(answer.status, await takeBody(call.events, MAX_GRANT_BYTES));
-    } catch (error) {
-      const isTooSoon = isBusy(error);
-      if (!isTooSoon && !(hasMet && isPassing(error))) throw error;
-      if (attempt === attempts) throw new PosternError(isTooSoon ? 'busy' : 'offline', { cause: error });
-      const pauseMs = PAUSES_MS.at(Math.min(attempt, PAUSES_MS.length) - 1) ?? 0;
-      await pause(
-        sessions.options.platform.setTimer,
-        isTooSoon ? Math.max(pauseMs, SHORTEST_BUSY_MS) : pauseMs,
-        signal,
-      );
-    }
-  }
-}
-
-/** Who pairs a second time at once, or beside others behind one router, comes too often and is taken a little later. */
-function isBusy(error: unknown): boolean {
-  if (error instanceof HintError) return error.hint === HINT.rateLimited || error.hint === HINT.tooManyCalls;
-  return error instanceof PosternError && error.code === 'busy';
-}
-
-function isPassing(error: unknown): boolean {
-  if (error instanceof PosternError) return error.code === 'offline';
-  return error instanceof PathError || error instanceof HintError;
-}
-
-/** What a gateway says, sealed, to a device that it does not take. */
-const REFUSALS: ReadonlyMap<unknown, PosternErrorCode> = new Map([
-  ['invite_used', 'invite_used'],
-  ['invite_over', 'invite_over'],
-  ['pairing_denied', 'pairing_denied'],
-  ['approval_expired', 'approval_expired'],
-  ['too_many_approvals', 'too_many_approvals'],
-]);
-
-function readGrant(status: number, body: Uint8Array): PairingGrant {
-  const grant = status === 200 ? findPairingGrant(body) : undefined;
-  if (grant !== undefined) return grant;
-  const { error } = findJsonObject(body) ?? {};
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  throw new PosternError(REFUSALS.get(code) ?? 'incompatible');
-}
-
 /** Nothing will come of this key. What only a hint said may be a lie, and the key that was redeemed is worth a lot. */
 function isFinal(error: unknown): boolean {
   const codes: readonly PosternErrorCode[] = ['invite_used', 'invite_over', 'pairing_denied', 'approval_expired'];
   return error instanceof PosternError && codes.includes(error.code);
-}
-
-/** What the invite vouched for counts, not what came of it. */
-function deviceOf({ code, ...invite }: InviteDescription, secretKey: Uint8Array, grant: PairingGrant): PairedDevice {
-  const { deviceId, gatewayName, bearerKey } = grant;
-  return {
-    version: 1,
-    deviceId,
-    deviceKey: formatBase64url(secretKey),
-    gatewayKey: formatBase64url(code.gatewayKey),
-    psk: formatBase64url(grant.psk),
-    gatewayName,
-    gatewayId: invite.gatewayId,
-    urls: httpUrls([...grant.urls, ...invite.urls]),
-    relays: grant.relays.map(({ origin, routingId }) => ({ origin, rid: formatBase64url(routingId) })),
-    ...(bearerKey === undefined ? {} : { bearerKey }),
-  };
 }

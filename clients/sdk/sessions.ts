@@ -3,8 +3,6 @@ import { HINT } from '../../channel/hint.ts';
 import type { InitiatorSession, OutgoingCall } from '../../channel/initiator.ts';
 import type { HintError } from './errors.ts';
 import { PosternError } from './errors.ts';
-import type { HandshakeWith } from './handshake.ts';
-import { handshake } from './handshake.ts';
 import type { Paths } from './paths.ts';
 import type { Platform } from './platform.ts';
 import { abortable } from './platform.ts';
@@ -13,7 +11,8 @@ import type { Operation } from './transport.ts';
 export interface SessionsOptions {
   readonly platform: Platform;
   readonly paths: Paths;
-  readonly gateway: HandshakeWith;
+  /** Makes a session. @throws PosternError */
+  readonly shakeHands: (signal: AbortSignal) => Promise<InitiatorSession>;
   /** Where calls of these sessions go. */
   readonly callOperation: Operation;
   /** How long an answer that has begun may be silent. */
@@ -68,8 +67,7 @@ export class Sessions {
   }
 
   async #shakeHands(): Promise<InitiatorSession> {
-    const { platform, paths, gateway } = this.options;
-    this.#current = await handshake(platform, paths, gateway, this.#closing.signal);
+    this.#current = await this.options.shakeHands(this.#closing.signal);
     return this.#current;
   }
 }
