@@ -33,8 +33,6 @@ export interface FaultProxy {
   readonly struck: readonly Fault['do'][];
   /** Bytes that came in from either end. */
   readonly moved: () => number;
-  /** Each connection that is open now stops forwarding, without a word to anybody. */
-  freeze(): void;
   /** What happens from now on. */
   begin(schedule: Schedule): void;
   /** Closes all connections; resolves when both ends of each are closed. */
@@ -69,7 +67,6 @@ class Proxy implements FaultProxy {
   readonly #answers: Buffer[] = [];
   readonly #server = createServer((client) => this.#connect(client));
   #schedule = CALM;
-  #freezes = 0;
   #moved = 0;
 
   constructor(port: number) {
@@ -86,10 +83,6 @@ class Proxy implements FaultProxy {
 
   moved(): number {
     return this.#moved;
-  }
-
-  freeze(): void {
-    this.#freezes += 1;
   }
 
   begin(schedule: Schedule): void {
@@ -111,7 +104,7 @@ class Proxy implements FaultProxy {
 
   #connect(client: Socket): void {
     const gateway = this.#dial();
-    const wire = new Wire(this, { client, gateway, fault: this.#schedule.nextFault(), freezes: () => this.#freezes });
+    const wire = new Wire(this, { client, gateway, fault: this.#schedule.nextFault() });
     this.#keep(client);
     client.on('data', (bytes) => wire.up(bytes)).on('end', () => wire.end('up'));
     gateway.on('data', (bytes) => wire.down(bytes)).on('end', () => wire.end('down'));
@@ -161,8 +154,6 @@ interface Ends {
   readonly client: Socket;
   readonly gateway: Socket;
   readonly fault: Fault;
-  /** How often all were frozen. */
-  readonly freezes: () => number;
 }
 
 /** One connection through the proxy. */
@@ -171,14 +162,12 @@ class Wire {
   readonly #ends: Ends;
   readonly #bytes = { up: 0, down: 0 };
   readonly #heard: Record<Direction, Buffer[]> = { up: [], down: [] };
-  readonly #frozenAt: number;
   #hasStruck = false;
   #isHeld = false;
 
   constructor(proxy: Proxy, ends: Ends) {
     this.#proxy = proxy;
     this.#ends = ends;
-    this.#frozenAt = ends.freezes();
   }
 
   up(bytes: Buffer): void {
@@ -269,8 +258,7 @@ class Wire {
   }
 
   #isFrozen(direction: Direction): boolean {
-    const { fault, freezes } = this.#ends;
-    if (freezes() > this.#frozenAt) return true;
+    const { fault } = this.#ends;
     if (fault.do !== 'freeze') return false;
     if (fault.direction === 'both')
       return Math.max(this.#bytes.up, this.#bytes.down) > fault.afterBytes && this.#strike();
