@@ -1,5 +1,5 @@
 /** The SDK's side of pairing by a code: with its gateway, with others that play it, and with somebody in between. */
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { formatBase64url } from '../../channel/base64url.ts';
 import { derivePairingPsk, startPairingCode, type CpaceSide } from '../../channel/cpace.ts';
 import { decodeEnvelope, encodeEnvelope, type Envelope } from '../../channel/envelope.ts';
@@ -7,37 +7,32 @@ import { HINT } from '../../channel/hint.ts';
 import { startSession } from '../../channel/initiator.ts';
 import { gatewayCrypto } from '../../channel/node/crypto.ts';
 import { Responder } from '../../channel/responder.ts';
-import { connect, deviceEntry, type SecretStorage } from '../../clients/sdk/index.ts';
+import { connect, deviceEntry } from '../../clients/sdk/index.ts';
 import { describeGateway, pairByCode } from '../../clients/sdk/pair-by-code.ts';
 import { standBetween, type Answered, type Between, type Meddle } from '../support/between.ts';
 import { newStaticKey } from '../support/raw-device.ts';
-import { codesAt, wrong } from '../support/raw-discovery.ts';
+import { codesAt, fakeChallenge, jsonBytes, wrong } from '../support/raw-discovery.ts';
 import { codeOf } from '../support/sealed-client.ts';
 import { removeHome, startServiceHere, temporaryHome, type ServiceHere } from '../support/service-here.ts';
 import { until } from '../support/wait.ts';
+import { watchedStorage } from '../support/watched-storage.ts';
 
 const crypto = gatewayCrypto('node');
 let home: string;
 let service: ServiceHere;
-let stored: Map<string, string>;
-let writes: string[];
 
 beforeEach(async () => {
   home = await temporaryHome();
   service = await startServiceHere(home);
-  stored = new Map();
-  writes = [];
+  stored.clear();
+  writes.length = 0;
 });
 afterEach(async () => {
   await service.stop();
   await removeHome(home);
 });
 
-const storage: SecretStorage = {
-  read: async (name) => stored.get(name),
-  write: async (name, text) => void (writes.push(name), stored.set(name, text)),
-  erase: async (name) => void stored.delete(name),
-};
+const { storage, stored, writes } = watchedStorage();
 const shownCode = () => until(() => codesAt(service).at(-1));
 const device = { name: 'laptop', platform: 'linux' };
 type AskCode = (tryNumber: number) => Promise<string>;
@@ -51,24 +46,11 @@ async function expectNothing(): Promise<void> {
   expect([writes, await devices()]).toEqual([[], []]);
 }
 
-async function between(meddle: Meddle): Promise<Between> {
-  const one = await standBetween(service.url, meddle);
-  onTestFinished(() => one.close());
-  return one;
-}
+const between = (meddle: Meddle): Promise<Between> => standBetween(service.url, meddle);
 
 /** A gateway that is none, and answers what it likes. */
 const fake = (answer: (path: string, body: Buffer) => Uint8Array): Promise<Between> =>
   between(async ({ path, body }) => ({ status: 200, body: answer(path, body) }));
-
-const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
-const fakeChallenge = (gatewayKey: Uint8Array) => ({
-  v: 1,
-  nonce: formatBase64url(crypto.randomBytes(16)),
-  gatewayKey: formatBase64url(gatewayKey),
-  name: 'home',
-  expiresIn: 120,
-});
 
 describe('the digits that the gateway shows', () => {
   test('make a device that can call, and that alone is stored', async () => {
@@ -103,12 +85,19 @@ describe('the digits that the gateway shows', () => {
 
   test.each([
     ['code_wrong', 'wrong three times', async (n: number) => wrong(await shownCode(), n)],
-    ['code_denied', 'denied', async () => shownCode().finally(deny)],
-    ['code_expired', 'of a service that was restarted', async () => shownCode().finally(restart)],
+    ['code_denied', 'denied', () => shownCodeAfter(deny)],
+    ['code_expired', 'of a service that was restarted', () => shownCodeAfter(restart)],
   ] as const)('end as %s where they are %s', async (expected, _, askCode) => {
     expect(await codeOf(pairAt(service.url, askCode))).toBe(expected);
     await expectNothing();
   });
+
+  /** Read before, typed after. */
+  async function shownCodeAfter(change: () => Promise<unknown>): Promise<string> {
+    const code = await shownCode();
+    await change();
+    return code;
+  }
 
   /** On the same port, as its device knows it. */
   async function restart(): Promise<void> {
@@ -205,7 +194,10 @@ describe('somebody in between', () => {
   /** Changes the challenge that the device gets. */
   const swapGatewayKey = (key: Uint8Array, answer: Answered): Answered => ({
     ...answer,
-    body: json({ ...(JSON.parse(Buffer.from(answer.body).toString()) as object), gatewayKey: formatBase64url(key) }),
+    body: jsonBytes({
+      ...(JSON.parse(Buffer.from(answer.body).toString()) as object),
+      gatewayKey: formatBase64url(key),
+    }),
   });
 
   test('who swaps the gateway’s key is found out', async () => {
@@ -361,7 +353,7 @@ describe('somebody in between', () => {
       const isOpen = passing.body[1] === 0x20;
       const envelope = isOpen ? decodeEnvelope(passing.body) : undefined;
       if (envelope?.kind !== 'discoveryOpen') return forward(passing);
-      const about = json({ name: 'the tablet', platform: 'ios' });
+      const about = jsonBytes({ name: 'the tablet', platform: 'ios' });
       return forward({ ...passing, body: Buffer.from(encodeEnvelope({ ...envelope, about })) });
     });
     expect(await codeOf(pairAt(one.url))).toBe('incompatible');
@@ -416,7 +408,7 @@ describe('a fake gateway', () => {
     const key = anyKey();
     const asked: number[] = [];
     const gateway = await fake((path, body) => {
-      if (path === '/pair/challenge') return json(fakeChallenge(key));
+      if (path === '/pair/challenge') return jsonBytes(fakeChallenge(key));
       const share = answer === undefined ? new Uint8Array(32) : anyShare();
       return body[1] === 0x22 && answer !== undefined ? answer : encodeEnvelope({ kind: 'discoveryOpened', share });
     });
@@ -434,7 +426,7 @@ describe('a fake gateway', () => {
   ])('with %s', async (_, change, expected) => {
     const gateway = await fake((path) =>
       path === '/pair/challenge'
-        ? json({ ...fakeChallenge(anyKey()), ...change })
+        ? jsonBytes({ ...fakeChallenge(anyKey()), ...change })
         : encodeEnvelope({ kind: 'discoveryOpened', share: anyShare() }),
     );
     expect(await codeOf(pairAt(gateway.url, async () => '123456'))).toBe(expected);
@@ -445,7 +437,7 @@ describe('a fake gateway', () => {
     const key = anyKey();
     const gateway = await fake((path) =>
       path === '/pair/challenge'
-        ? json(fakeChallenge(key))
+        ? jsonBytes(fakeChallenge(key))
         : encodeEnvelope({ kind: 'discoveryOpened', share: anyShare() }),
     );
     await codeOf(pairAt(gateway.url, async () => '918273'));
