@@ -135,10 +135,9 @@ function unsigned(value: number, most: number): number {
 
 /** @throws RangeError for what is not visible ASCII */
 export function asciiBytes(text: string): Uint8Array {
-  const bytes = Uint8Array.from(text, (character) => character.codePointAt(0) ?? 0);
-  if (bytes.length !== text.length || [...text].some((character) => !isVisible(character.codePointAt(0) ?? 0)))
-    throw new RangeError('a text of the relay is visible ASCII');
-  return bytes;
+  const codes = Array.from(text, (character) => character.codePointAt(0) ?? 0);
+  if (!codes.every(isVisible)) throw new RangeError('a text of the relay is visible ASCII');
+  return Uint8Array.from(codes);
 }
 
 /** The printed characters of ASCII; a blank is not one. */

@@ -29,7 +29,7 @@ export interface Heartbeat {
   stop(): void;
 }
 
-export function startHeartbeat(clock: Clock, { ping, dead }: { ping(): void; dead(): void }): Heartbeat {
+export function startHeartbeat(clock: Clock, { ping, dead }: { ping: () => void; dead: () => void }): Heartbeat {
   let silentMs = 0;
   let untilPingMs = nextPing(clock);
   let lookedAt = clock.now();

@@ -14,10 +14,8 @@ export interface WebSocketLike {
   readonly bufferedAmount: number;
   send(bytes: Uint8Array<ArrayBuffer>): void;
   close(): void;
-  addEventListener(
-    type: 'open' | 'message' | 'error' | 'close',
-    listener: (event: { readonly data?: unknown }) => void,
-  ): void;
+  addEventListener(type: 'message', listener: (event: { readonly data: unknown }) => void): void;
+  addEventListener(type: 'error' | 'close', listener: () => void): void;
 }
 
 export interface JoinOptions extends Clock {
@@ -73,6 +71,7 @@ class Joining {
   #heartbeat: Heartbeat | undefined;
   #streams: StreamSet | undefined;
   #hasJoinBeenSent = false;
+  #leaving: RelayError | undefined;
   #error: RelayError | undefined;
 
   constructor(options: JoinOptions) {
@@ -117,8 +116,11 @@ class Joining {
       case 'pong':
         return;
       case 'error':
-      case 'goaway':
         throw new RelayError(frame.code);
+      case 'goaway':
+        // What runs may go on until the relay closes; nothing new begins.
+        this.#leaving = new RelayError(frame.code);
+        return;
       case 'data':
       case 'window':
       case 'reset':
@@ -147,7 +149,10 @@ class Joining {
       dead: () => this.#fail(new RelayError(RELAY_CODE.timeout)),
     });
     this.#resolveJoined({
-      open: (op) => streamView(streams.open(op)),
+      open: (op) => {
+        if (this.#leaving !== undefined) throw this.#leaving;
+        return streamView(streams.open(op));
+      },
       closed: this.#closed,
       close: () => this.#fail(new RelayError(RELAY_CODE.offline, 'the connection was closed from here')),
     });

@@ -12,7 +12,7 @@ import { ReceivedBytes } from './received-bytes.ts';
 
 export const SLICE_BYTES = 16 * 1024;
 /** Beyond that much waiting in the socket nothing more is put into it. */
-const MAX_BUFFERED_BYTES = 1024 * 1024;
+export const MAX_BUFFERED_BYTES = 1024 * 1024;
 
 /** How frames leave. `flush` of the set is to be called when `buffered` has gone down. */
 export interface FrameSink {
@@ -88,10 +88,6 @@ export class StreamSet {
     this.#receiveWindow = receiveWindow ?? windows.connectionWindow;
     this.#receiveCredit = this.#receiveWindow;
     this.#onOpen = onOpen;
-  }
-
-  get count(): number {
-    return this.#streams.size;
   }
 
   /** @throws RelayError if the connection has ended, or has as many streams as it may */
