@@ -1,5 +1,5 @@
 /** One connection of a gateway to a relay, from the dial to its end. */
-import type { WebSocket } from 'ws';
+import { WebSocket } from 'ws';
 import { RELAY_CODE, RelayError } from '../relay/wire/codes.ts';
 import { decodeFrame, encodeFrame, type Frame } from '../relay/wire/frame.ts';
 import { startHeartbeat, type Clock, type Heartbeat } from '../relay/wire/heartbeat.ts';
@@ -186,7 +186,8 @@ export class GatewayConnection {
   }
 
   #send(frame: Uint8Array): void {
-    if (this.#error !== undefined) return;
+    // A PING may be due before the socket has opened.
+    if (this.#error !== undefined || this.#options.socket.readyState !== WebSocket.OPEN) return;
     this.#options.onBytes({ in: 0, out: frame.length });
     this.#options.socket.send(frame, () => {
       if (this.#isFull) this.#streams?.flush();
