@@ -1,5 +1,4 @@
 /** `postern pair`: makes this machine a device of a gateway elsewhere. */
-import { hostname } from 'node:os';
 import {
   describeInvite,
   pair as redeem,
@@ -7,29 +6,42 @@ import {
   type InviteDescription,
   type PairedDevice,
 } from '../clients/sdk/index.ts';
-import { isLabel, MAX_LABEL_CHARACTERS } from '../identity/access-claims.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { confirm } from './confirm.ts';
 import { version } from './package.ts';
+import { pairWithCode } from './pair-with-code.ts';
 import { listPairedGateways, openPairingStorage } from './paired-gateways.ts';
+import { nameOf, report } from './this-device.ts';
 
 export const pair: Command = {
   name: 'pair',
   summary: 'make this machine a device of a gateway elsewhere',
   usage: `Usage: postern pair - [--name TEXT] [--yes] [--json]
+       postern pair --discover [URL] [--name TEXT] [--json]
 
 Reads an invite from standard input, or asks for it: the text "SVC:…" that "postern invite" prints at home. Shows whose
 it is before anything is sent, and asks. The keys that come of it are kept where this machine keeps secrets.
 
+With --discover no invite is needed: lists the gateways in this network, or asks the one at URL. The one you choose shows
+six digits ("postern approvals" there); type them here, or give them on standard input, a line for each try.
+
+  --discover    pair by a code, with a gateway in the same network
   --name TEXT   what this machine is called at home (default: its host name)
   --yes         don't ask
   --json        one JSON object on stdout
 
 Example:
   postern pair - < invite.txt
+  postern pair --discover
 `,
-  options: { name: { type: 'string' }, yes: { type: 'boolean' }, json: { type: 'boolean' } },
+  options: {
+    discover: { type: 'boolean' },
+    name: { type: 'string' },
+    yes: { type: 'boolean' },
+    json: { type: 'boolean' },
+  },
   async run({ flags, positionals }, context) {
+    if (flags['discover'] === true) return pairWithCode({ flags, positionals }, context);
     requireStandardInput(positionals);
     const name = nameOf(flags['name']);
     const { terminal, stop } = context;
@@ -42,8 +54,7 @@ Example:
     const before = await listPairedGateways(context.home);
     const device = await redeemHere(invite, name, context);
     if (device === undefined) return notPaired(context);
-    const replaced = before.find(({ gatewayId }) => gatewayId === device.gatewayId)?.deviceId;
-    report(device, replaced === device.deviceId ? undefined : replaced, flags['json'] === true, context);
+    report(device, before, flags['json'] === true, context);
     return 0;
   },
 };
@@ -57,15 +68,6 @@ function requireStandardInput(positionals: readonly string[]): void {
       : 'an invite comes from standard input ("pair -"), never from the command line, where every program of this ' +
           'machine can read it. If this was one, make another at home.',
   );
-}
-
-function nameOf(flag: unknown): string {
-  if (flag === undefined) {
-    const name = Array.from(hostname()).slice(0, MAX_LABEL_CHARACTERS).join('');
-    return isLabel(name) ? name : 'laptop';
-  }
-  if (typeof flag === 'string' && isLabel(flag)) return flag;
-  throw new UsageError('--name: expected 1 to 64 characters that can be shown as they are.');
 }
 
 /** @throws {CommandError} for one that nothing can come of */
@@ -126,25 +128,6 @@ async function redeemHere(
 function notPaired({ terminal }: CommandContext): ExitCode {
   terminal.say('Not paired. As long as the invite is good, "postern pair -" takes it again.');
   return 1;
-}
-
-function report(
-  { gatewayId, gatewayName, deviceId, urls, bearerKey }: PairedDevice,
-  replaced: string | undefined,
-  asJson: boolean,
-  { terminal }: CommandContext,
-): void {
-  if (asJson) {
-    const shown = { gateway_id: gatewayId, gateway_name: gatewayName, device_id: deviceId, urls };
-    terminal.print(JSON.stringify({ ...shown, replaced_device_id: replaced ?? null }));
-  } else terminal.print(deviceId);
-  terminal.say(`Paired with "${gatewayName}" as device ${deviceId}. "postern connect" brings its models here.`);
-  if (bearerKey !== undefined) terminal.say('A plain access key came with it: "postern gateways key" prints it.');
-  if (replaced === undefined) return;
-  terminal.say(
-    `It takes the place of device ${replaced}, which counts at home until "postern devices revoke ${replaced}" there. ` +
-      'Where "postern connect" runs, stop it and start it again: it knows the old one.',
-  );
 }
 
 /** As the clock on the wall shows it: `2026-01-31 12:00:00`. */

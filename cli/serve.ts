@@ -41,7 +41,7 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
   try {
     const running = await startService(settings, context);
     report(running, settings, input.flags['json'] === true, context);
-    if (settings['server.expose']) sayExposed(running.port, context);
+    if (settings['server.expose']) sayExposed(running.port, settings, context);
     await untilEither(context.stop, running.shutDown);
     terminal.say('Stopping ...');
     await endService(running, context.stopNow);
@@ -90,11 +90,16 @@ function report({ port }: Running, settings: Settings, asJson: boolean, { termin
   );
 }
 
-function sayExposed(port: number, { terminal, home }: Pick<CommandContext, 'terminal' | 'home'>): void {
+function sayExposed(
+  port: number,
+  settings: Settings,
+  { terminal, home }: Pick<CommandContext, 'terminal' | 'home'>,
+): void {
   const urls = reachableUrls(port);
   const where =
     urls.length === 0 ? 'This machine has no network address now.' : `Other machines reach it at ${urls.join(', ')}`;
   terminal.say(`${where}\nThey are refused without an access key.`);
+  if (settings['pairing.discovery']) terminal.say('To pair one: "postern pair --discover" there, and its code here.');
   if (listHere(home).some(({ status }) => status === 'active')) return;
   terminal.say('There is none yet: "postern invite" pairs a device, "postern keys create" makes a plain one.');
 }

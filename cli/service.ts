@@ -33,6 +33,7 @@ import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
 import { CommandError, type CommandContext } from './command.ts';
 import { gatewayFacts } from './gateway-facts.ts';
 import { identityOptions } from './identity-options.ts';
+import { advertise, type Advertisement } from './mdns.ts';
 import { createIdentityService, type IdentityService } from './identity-service.ts';
 import { openModelCatalog } from './model-catalog.ts';
 import { packageRoot, version } from './package.ts';
@@ -55,6 +56,7 @@ export interface Running {
   readonly door: SealedDoor;
   readonly database: Database;
   readonly identity: IdentityService;
+  readonly advertisement: Advertisement | undefined;
   /** Fires when the service was asked over HTTP to stop. */
   readonly shutDown: AbortSignal;
 }
@@ -121,7 +123,26 @@ export async function startService(settings: Settings, context: CommandContext, 
   ({ port } = await listen(listener, settings));
   await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
   void identity.begin();
-  return { port, listener, ...models, requestLog, ...approval, door, database, identity, shutDown: shutDown.signal };
+  const advertisement = isAdvertised(settings) ? openAdvertisement(identity, facts, { port, terminal }) : undefined;
+  const stores = { requestLog, database, identity };
+  return { port, listener, ...models, ...stores, ...approval, door, advertisement, shutDown: shutDown.signal };
+}
+
+/** Only where somebody could come who hears of it. */
+function isAdvertised(settings: Settings): boolean {
+  return settings['server.expose'] && settings['pairing.discovery'] && settings['pairing.advertise'];
+}
+
+function openAdvertisement(
+  identity: IdentityService,
+  facts: Services['gatewayFacts'],
+  { port, terminal }: { readonly port: number; readonly terminal: CommandContext['terminal'] },
+): Advertisement {
+  const what = identity.openPairings().then((pairings) => {
+    const { gatewayName: name, gatewayId } = facts(pairings.gatewayKey());
+    return { name, port, gatewayId };
+  });
+  return advertise(what, () => terminal.say('Devices in the network can not find this service by themselves (mDNS).'));
 }
 
 /** The models there are, and what answers with them. */
@@ -267,6 +288,7 @@ function listenError(error: unknown, port: number): unknown {
 /** Answers under way may finish; those that take too long are told in their own stream why they end. */
 export async function endService(running: Running, now: AbortSignal): Promise<void> {
   const { listener, inference, modelDigests, requestLog, approvals, approvalFeed, door, database, identity } = running;
+  const unadvertised = running.advertisement?.stop();
   const grace = new AbortController();
   const closed = listener.close().finally(() => grace.abort());
   // Nobody can approve any more: the door is shut.
@@ -277,7 +299,7 @@ export async function endService(running: Running, now: AbortSignal): Promise<vo
   await Promise.all([inference.close(), door.close()]);
   await Promise.race([closed, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
   listener.cut();
-  await closed;
+  await Promise.all([closed, unadvertised]);
   await identity.close();
   modelDigests.close();
   requestLog.close();

@@ -2,7 +2,6 @@
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { onTestFinished } from 'vitest';
 
 export interface Passing {
   readonly method: string;
@@ -22,9 +21,10 @@ export interface Between {
   readonly url: string;
   /** What the device said, in order. */
   readonly seen: readonly Passing[];
+  close(): Promise<void>;
 }
 
-/** Until the end of the test. @param gatewayUrl where it forwards to, from an address of its own */
+/** @param gatewayUrl where it forwards to, from an address of its own */
 export async function standBetween(gatewayUrl: string, meddle: Meddle, from = '127.7.7.7'): Promise<Between> {
   const seen: Passing[] = [];
   const forward = async ({ method, path, body }: Passing): Promise<Answered> => {
@@ -35,17 +35,20 @@ export async function standBetween(gatewayUrl: string, meddle: Meddle, from = '1
     });
     return { status: response.statusCode ?? 0, body: await buffer(response) };
   };
-  const pass = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const passing = { method: request.method ?? '', path: request.url ?? '', body: await buffer(request) };
     seen.push(passing);
     const { status, body } = await meddle(passing, forward);
     response.writeHead(status).end(body);
   };
-  const server = createServer((request, response) => void pass(request, response));
+  const server = createServer((request, response) => void serve(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
 }

@@ -50,6 +50,8 @@ export async function createNetwork(): Promise<TestNetwork> {
     await ip('-n', namespace, 'addr', 'add', `${address}/24`, 'dev', device);
     await ip('-n', namespace, 'link', 'set', 'lo', 'up');
     await ip('-n', namespace, 'link', 'set', device, 'up');
+    // There is no other way out that multicast could take.
+    await ip('-n', namespace, 'route', 'add', '224.0.0.0/4', 'dev', device);
   }
   const asMachine = ({ namespace, device, address }: typeof home): Machine => ({
     address,
