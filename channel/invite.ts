@@ -19,7 +19,7 @@ export interface InviteKeys {
   /** psk0 of the pairing handshake. */
   readonly psk: Psk;
   /** What opens the relay's way to the gateway, for pairing only; relays can't compare theirs. */
-  relayTag(routingId: RoutingId): Uint8Array;
+  readonly relayTag: (routingId: RoutingId) => Uint8Array;
 }
 
 export function deriveInviteKeys(crypto: Crypto, secret: InviteSecret): InviteKeys {

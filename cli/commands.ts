@@ -20,6 +20,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['gateways', async () => (await import('./gateways.ts')).gateways],
   ['access', async () => (await import('./access.ts')).access],
   ['audit', async () => (await import('./audit.ts')).audit],
+  ['relay', async () => (await import('./relay.ts')).relay],
 ]);
 
 export async function findCommand(name: string): Promise<Command | undefined> {

@@ -6,7 +6,7 @@ export const gateways: Command = {
   name: 'gateways',
   summary: 'list and forget the gateways that this machine is paired with',
   usage: `Usage: postern gateways [list] [--json]
-       postern gateways key NAME|ID
+       postern gateways key [NAME|ID]
        postern gateways forget NAME|ID [--json]
 
   list     every gateway that this machine is a device of
@@ -23,17 +23,12 @@ Example:
   async run({ flags, positionals: [action = 'list', ...rest] }, context) {
     const asJson = flags['json'] === true;
     if (action === 'list' && rest.length === 0) return list(asJson, context);
-    const act = ACTIONS.get(action);
-    if (act !== undefined && rest.length > 0) return act(rest.join(' '), asJson, context);
-    throw new UsageError('say "list", or "key" or "forget" and which one.');
+    const wanted = rest.length === 0 ? undefined : rest.join(' ');
+    if (action === 'key') return printKey(wanted, asJson, context);
+    if (action === 'forget' && wanted !== undefined) return forget(wanted, asJson, context);
+    throw new UsageError('say "list", "key", or "forget" and which one.');
   },
 };
-
-const ACTIONS: ReadonlyMap<string, (wanted: string, asJson: boolean, context: CommandContext) => Promise<ExitCode>> =
-  new Map([
-    ['key', printKey],
-    ['forget', forget],
-  ]);
 
 async function list(asJson: boolean, { home, terminal }: CommandContext): Promise<ExitCode> {
   const found = await listPairedGateways(home);
@@ -48,7 +43,7 @@ async function list(asJson: boolean, { home, terminal }: CommandContext): Promis
   return 0;
 }
 
-async function printKey(wanted: string, asJson: boolean, context: CommandContext): Promise<ExitCode> {
+async function printKey(wanted: string | undefined, asJson: boolean, context: CommandContext): Promise<ExitCode> {
   if (asJson) throw new UsageError('--json does not go with this: it prints the key and nothing else.');
   const gateway = chooseGateway(await listPairedGateways(context.home), wanted);
   const { bearerKey } = await loadPairedDevice(gateway, context);

@@ -92,10 +92,19 @@ function explain(error: unknown, command: Command, { terminal }: CommandContext)
     terminal.say(`postern: ${error.message}`);
     return 1;
   }
+  if (isSystemError(error)) {
+    terminal.say(`postern: ${error.message}.`);
+    return 1;
+  }
   const isMisuse = error instanceof UsageError || isParseArgsError(error);
   if (!isMisuse) throw error;
   terminal.say(`postern: ${error.message}\n"postern ${command.name} --help" tells more.`);
   return 2;
+}
+
+/** A file or folder that the system refuses: its words name the path and the reason, and nothing else. */
+function isSystemError(error: unknown): error is Error {
+  return error instanceof Error && 'syscall' in error && 'path' in error;
 }
 
 function isParseArgsError(error: unknown): error is Error {

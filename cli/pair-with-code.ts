@@ -1,5 +1,6 @@
 /** `postern pair --discover`: finds gateways in this network, and pairs with one by the digits that it shows. */
-import { describeGateway, pairByCode, PosternError, type NearbyGateway } from '../clients/sdk/index.ts';
+import { PosternError } from '../clients/sdk/index.ts';
+import { describeGateway, pairByCode, type NearbyGateway } from '../clients/sdk/pair-by-code.ts';
 import { printable } from '../core/printable.ts';
 import { CommandError, UsageError, type CommandContext, type CommandInput, type ExitCode } from './command.ts';
 import { lookAround, type Sighting } from './mdns.ts';

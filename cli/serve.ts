@@ -100,7 +100,8 @@ function sayExposed(
     urls.length === 0 ? 'This machine has no network address now.' : `Other machines reach it at ${urls.join(', ')}`;
   terminal.say(`${where}\nThey are refused without an access key.`);
   const hasKey = listHere(home).some(({ status }) => status === 'active');
-  if (!hasKey) terminal.say('There is none yet: "postern keys create" makes one.');
+  if (!hasKey)
+    terminal.say('There is none yet: "postern invite" pairs a device, "postern keys create" makes a plain one.');
   if (settings['pairing.discovery']) terminal.say('To pair one: "postern pair --discover" there, and its code here.');
 }
 

@@ -61,8 +61,13 @@ export interface Running {
   readonly shutDown: AbortSignal;
 }
 
+/** The clock of sealed sessions and calls. */
+export type DoorClock = Pick<DoorOptions, 'now' | 'elapsed' | 'setTimer'>;
+
+const DOOR_CLOCK: DoorClock = { now: () => Date.now(), elapsed: () => performance.now(), setTimer: setProcessTimer };
+
 /** @throws {CommandError} where the port is not to be had */
-export async function startService(settings: Settings, context: CommandContext): Promise<Running> {
+export async function startService(settings: Settings, context: CommandContext, clock = DOOR_CLOCK): Promise<Running> {
   const { home, terminal } = context;
   const startedAtMs = Date.now();
   const shutDown = new AbortController();
@@ -85,6 +90,7 @@ export async function startService(settings: Settings, context: CommandContext):
     approvals: approval.approvals,
     gatewayFacts: facts,
     run: (request, caller) => gateway.runInner(request, caller),
+    ...clock,
     say: (words) => terminal.say(words),
   });
   const gateway = await createGateway({
@@ -155,7 +161,7 @@ function openModels(
   return { catalog, modelDetails, inference, modelDigests: createModelDigests({ database }) };
 }
 
-interface DoorParts extends Pick<DoorOptions, 'database' | 'approvals' | 'gatewayFacts' | 'run'> {
+interface DoorParts extends DoorClock, Pick<DoorOptions, 'database' | 'approvals' | 'gatewayFacts' | 'run'> {
   readonly identity: IdentityService;
   readonly say: (words: string) => void;
 }
@@ -171,9 +177,6 @@ function openDoor(settings: Settings, { identity, say, ...parts }: DoorParts): S
     },
     maxBodyBytes: (method, path) => routeBodyBytes(method, path),
     tickMs: settings['channel.streamTickMs'],
-    now: Date.now,
-    elapsed: () => performance.now(),
-    setTimer: setProcessTimer,
     onError: () => say('A sealed call has failed inside the service.'),
   });
 }

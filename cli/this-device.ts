@@ -30,5 +30,8 @@ export function report(
   terminal.say(`Paired with "${gatewayName}" as device ${deviceId}. "postern connect" brings its models here.`);
   if (bearerKey !== undefined) terminal.say('A plain access key came with it: "postern gateways key" prints it.');
   if (replaced === undefined) return;
-  terminal.say(`It takes the place of device ${replaced}, which still counts at home: "postern devices revoke" there.`);
+  terminal.say(
+    `It takes the place of device ${replaced}, which counts at home until "postern devices revoke ${replaced}" there. ` +
+      'Where "postern connect" runs, stop it and start it again: it knows the old one.',
+  );
 }

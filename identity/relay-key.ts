@@ -18,7 +18,7 @@ export interface RelayKey {
   readonly publicKey: Uint8Array;
   readonly routingId: RoutingId;
   /** @returns 64 bytes */
-  sign(message: Uint8Array): Uint8Array;
+  readonly sign: (message: Uint8Array) => Uint8Array;
 }
 
 // It draws nothing here.

@@ -1,6 +1,7 @@
 /** The last step of every pairing, inside the session that it made: the device says who it is, and gets what it needs. */
 import { formatBase64url } from '../../channel/base64url.ts';
 import { encodeRequestHead } from '../../channel/head.ts';
+import { HINT } from '../../channel/hint.ts';
 import { findJsonObject } from '../../channel/json.ts';
 import type { PublicKey } from '../../channel/keys.ts';
 import type { DeviceDescription, PairingGrant } from '../../identity/pairing.ts';
@@ -19,6 +20,8 @@ import { sealCall, takeBody, takeHead } from './sealed-call.ts';
 import type { Sessions } from './sessions.ts';
 
 const PAUSES_MS = [0, 1000, 2000, 4000, 8000];
+/** Not at once, where the gateway counts. All pauses together are longer than the ten seconds that it looks back. */
+const SHORTEST_BUSY_MS = 1000;
 const MAX_GRANT_BYTES = 65_536;
 
 /** @throws RangeError for a description that no gateway would accept */
@@ -53,19 +56,27 @@ export async function confirmPairing(
       const answer = await takeHead(call.events);
       return readGrant(answer.status, await takeBody(call.events, MAX_GRANT_BYTES));
     } catch (error) {
-      if (!hasMet || !isPassing(error)) throw error;
-      if (attempt === attempts) throw new PosternError('offline', { cause: error });
+      const isTooSoon = isBusy(error);
+      if (!isTooSoon && !(hasMet && isPassing(error))) throw error;
+      if (attempt === attempts) throw new PosternError(isTooSoon ? 'busy' : 'offline', { cause: error });
+      const pauseMs = PAUSES_MS.at(Math.min(attempt, PAUSES_MS.length) - 1) ?? 0;
       await pause(
         sessions.options.platform.setTimer,
-        PAUSES_MS.at(Math.min(attempt, PAUSES_MS.length) - 1) ?? 0,
+        isTooSoon ? Math.max(pauseMs, SHORTEST_BUSY_MS) : pauseMs,
         signal,
       );
     }
   }
 }
 
+/** Who pairs a second time at once, or beside others behind one router, comes too often and is taken a little later. */
+function isBusy(error: unknown): boolean {
+  if (error instanceof HintError) return error.hint === HINT.rateLimited || error.hint === HINT.tooManyCalls;
+  return error instanceof PosternError && error.code === 'busy';
+}
+
 function isPassing(error: unknown): boolean {
-  if (error instanceof PosternError) return error.code === 'offline' || error.code === 'busy';
+  if (error instanceof PosternError) return error.code === 'offline';
   return error instanceof PathError || error instanceof HintError;
 }
 

@@ -10,6 +10,7 @@ import { HINT } from '../../channel/hint.ts';
 import { findJsonObject } from '../../channel/json.ts';
 import type { PosternErrorCode } from './errors.ts';
 import { HintError, PathError, PosternError } from './errors.ts';
+import { wasNeverSent } from './http-transport.ts';
 import type { InnerRequest } from './inner-request.ts';
 import { attached, resumed } from './resume.ts';
 import type { AnswerEvents, SealedCall } from './sealed-call.ts';
@@ -46,7 +47,7 @@ export async function dispatch(
   const head = encodeRequestHead({ ...inner, bodyBytes: body.length, ...(isSafe ? {} : { idempotencyKey }) });
   const retry = new Retry(sessions, isSafe);
   for (;;) {
-    const call = await sealCall(sessions, head, body, signal);
+    const call = await sealCall(sessions, head, body, signal).catch((error: unknown) => retry.give(error));
     if (!isSafe) assertSameRun(call, calls);
     calls.push(call);
     try {
@@ -65,12 +66,17 @@ function assertSameRun({ session }: SealedCall, earlier: readonly SealedCall[]):
   if (!isSame) throw new PosternError('restarted');
 }
 
-/** Decides which failures are worth another attempt. */
+/** Decides which failures are worth another attempt, and what may be said when there is none. */
 class Retry {
   readonly #sessions: Sessions;
   readonly #isSafe: boolean;
   #attemptsLeft: number;
   #heededHint = false;
+  /**
+   * An earlier attempt has effects, perhaps. That goes for one that a hint came for as well: anybody can send one behind
+   * a request that did arrive.
+   */
+  #mayBeDone = false;
 
   /** Each path may fail once, and the first one twice: its connection may only have been old. */
   constructor(sessions: Sessions, isSafe: boolean) {
@@ -83,14 +89,24 @@ class Retry {
   judge(error: unknown, call: SealedCall): void {
     if (error instanceof HintError) this.#heed(error, call);
     else if (!isNotThere(error)) throw error;
-    else if (this.#attemptsLeft-- <= 0)
-      throw new PosternError(this.#isSafe ? 'offline' : 'unanswered', { cause: error });
+    else {
+      if (!(error instanceof PathError && wasNeverSent(error))) this.#mayBeDone = true;
+      if (this.#attemptsLeft-- <= 0) this.give(new PosternError('offline', { cause: error }));
+    }
+  }
+
+  /** `offline` and `busy` invite to ask again, which is right only as long as nothing can have been done. @throws */
+  give(error: unknown): never {
+    const invites = error instanceof PosternError && (error.code === 'offline' || error.code === 'busy');
+    if (invites && this.#mayBeDone && !this.#isSafe) throw new PosternError('unanswered', { cause: error });
+    throw error;
   }
 
   #heed(error: HintError, call: SealedCall): void {
     const isUseful = error.hint === HINT.unknownSession || error.hint === HINT.callNumber;
-    if (this.#heededHint || !isUseful) throw new PosternError(codeOf(error.hint));
+    if (this.#heededHint || !isUseful) this.give(new PosternError(codeOf(error.hint)));
     this.#heededHint = true;
+    this.#mayBeDone = true;
     this.#sessions.heed(error, call.session);
   }
 }

@@ -6,12 +6,12 @@
 const MESSAGES = {
   // The invite.
   invite_unreadable: 'This is not an invite, or not all of it. Copy the whole text from "SVC:" on, or scan it again.',
-  invite_over: 'This invite has expired or was closed. Make a new one on the gateway: postern pair.',
+  invite_over: 'This invite has expired or was closed. Make a new one on the gateway: postern invite.',
   invite_used:
-    'Another device has used this invite. If it was not yours, revoke it on the gateway; then make a new invite: postern pair.',
+    'Another device has used this invite. If it was not yours, revoke it on the gateway; then make a new invite: postern invite.',
   pairing_denied: 'The owner of the gateway said no to this device. Ask them, and pair with a new invite.',
   approval_expired:
-    'Nobody answered the question on the gateway in time. Make a new invite and approve it: postern approvals.',
+    'Nobody answered the question on the gateway in time. Make a new invite (postern invite), and say yes when it is used.',
   too_many_approvals:
     'Too many devices wait for approval on the gateway. Answer them (postern approvals), then pair again.',
   // The code. What a gateway says of it is not sealed, but for its last word.

@@ -36,7 +36,7 @@ export async function handshake(
 ): Promise<InitiatorSession> {
   const failures = new Set<Failure>();
   for (const transport of paths.inOrder) {
-    const outcome = await handshakeOver(platform, transport, gateway, signal);
+    const outcome = await handshakeTwice(platform, transport, gateway, signal);
     if (typeof outcome === 'string') {
       failures.add(outcome);
       continue;
@@ -47,12 +47,21 @@ export async function handshake(
   throw new PosternError(FAILURES.find((failure) => failures.has(failure)) ?? 'offline');
 }
 
+/** A path that breaks is tried once more, since its connection may only have been old; one that is silent is left. */
+async function handshakeTwice(
+  ...[platform, transport, gateway, signal]: Parameters<typeof handshakeOver>
+): Promise<InitiatorSession | Failure> {
+  const first = await handshakeOver(platform, transport, gateway, signal);
+  const outcome = first === 'broken' ? await handshakeOver(platform, transport, gateway, signal) : first;
+  return outcome === 'broken' ? 'offline' : outcome;
+}
+
 async function handshakeOver(
   platform: Platform,
   transport: Transport,
   { operation, envelope, ...noise }: HandshakeWith,
   signal: AbortSignal,
-): Promise<InitiatorSession | Failure> {
+): Promise<InitiatorSession | Failure | 'broken'> {
   const { crypto, setTimer, now, clientVersion } = platform;
   const started = startSession({ crypto, hints: { clientVersion }, ...noise });
   const body = joinBytes([encodeEnvelope(envelope(started.message1))]);
@@ -65,7 +74,7 @@ async function handshakeOver(
   } catch (error) {
     // Whatever has another address by now answers in its own language.
     if (error instanceof ChannelError) return error.code === 'malformed' ? 'offline' : 'wrong_gateway';
-    if (error instanceof PathError) return 'offline';
+    if (error instanceof PathError) return error.cause instanceof PathError ? 'offline' : 'broken';
     throw error;
   }
 }

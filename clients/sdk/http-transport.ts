@@ -36,6 +36,23 @@ function httpTransport(url: string, fetch: Fetch, paths = PATHS): Transport {
   };
 }
 
+/**
+ * Whether a path broke before there was a connection, so that nothing can have been sent over it. Node says which system
+ * call failed, and names several where a name has several addresses. Browsers don't say: then nothing is known.
+ */
+export function wasNeverSent({ cause }: Error): boolean {
+  const failed = cause instanceof Error ? cause.cause : undefined;
+  const all: readonly unknown[] = failed instanceof AggregateError ? failed.errors : [failed];
+  return all.length > 0 && all.every((error) => CONNECTING.has(syscallOf(error)));
+}
+
+/** The error codes themselves would not do: EHOSTUNREACH also ends a connection that was there. */
+const CONNECTING: ReadonlySet<unknown> = new Set(['connect', 'getaddrinfo']);
+
+function syscallOf(error: unknown): unknown {
+  return error instanceof Error && 'syscall' in error ? error.syscall : undefined;
+}
+
 const CODE_PATHS: Readonly<Record<Operation, string>> = { session: '/pair', call: '/pair', 'pair-invite': '/pair' };
 
 /** All that belongs to pairing by a code goes one way, and over HTTP alone. @param url from `httpUrls` */

@@ -1,4 +1,7 @@
-/** The SDK's entry: pair a device with its gateway, and use what it serves from anywhere that leads there. */
+/**
+ * The SDK's entry: pair a device with its gateway, and use what it serves from anywhere that leads there. Pairing by a
+ * code has an entry of its own, `pair-by-code.ts`: it needs another curve, which a page that does without need not load.
+ */
 export type { InviteCode, InviteRelay } from '../../identity/invite-code.ts';
 export type { DeviceDescription } from '../../identity/pairing.ts';
 export { connect } from './client.ts';
@@ -11,8 +14,6 @@ export { describeInvite } from './invite.ts';
 export type { InviteDescription } from './invite.ts';
 export { pair } from './pair.ts';
 export type { PairOptions } from './pair.ts';
-export { describeGateway, pairByCode } from './pair-by-code.ts';
-export type { NearbyGateway, PairByCodeOptions } from './pair-by-code.ts';
 export type { Fetch, Platform, SetTimer } from './platform.ts';
 export { deviceEntry, forgetDevice, loadDevice } from './secret-storage.ts';
 export type { SecretStorage } from './secret-storage.ts';

@@ -27,19 +27,21 @@ const SENT_HEADERS = new Set([
 
 /** Where a path without an origin belongs. The origin is never looked at. */
 const ANY_ORIGIN = 'http://gateway.invalid';
+const HTTP = new Set(['http:', 'https:']);
 
 /** Collects the body. @throws TypeError for what `fetch` takes for none either */
 export async function readRequest(input: string | URL | Request, init: RequestInit = {}): Promise<InnerRequest> {
   const { body: givenBody } = init;
   // The body is the part of a request that platforms differ in; a response takes all kinds of them everywhere.
   const carrier = givenBody === null || givenBody === undefined ? undefined : new Response(givenBody);
-  const request = new Request(input instanceof Request ? input : new URL(input, ANY_ORIGIN), {
+  const request = new Request(input instanceof Request ? input : urlOf(input), {
     ...init,
     body: null,
     // It is followed elsewhere, and a request would never let go of it.
     signal: null,
   });
-  const { pathname, search } = new URL(request.url);
+  const { protocol, pathname, search } = new URL(request.url);
+  if (!HTTP.has(protocol)) throw new TypeError(`a gateway speaks http, not ${protocol}`);
   const isSafe = request.method === 'GET' || request.method === 'HEAD';
   if (isSafe && carrier !== undefined) throw new TypeError('a request with the method GET or HEAD has no body');
   const contentType = carrier?.headers.get('content-type') ?? null;
@@ -51,6 +53,17 @@ export async function readRequest(input: string | URL | Request, init: RequestIn
     body: new Uint8Array(await (carrier ?? request).arrayBuffer()),
     isSafe,
   };
+}
+
+/**
+ * A path, or a whole address. To `fetch`, `//name/x` names another host; here that would quietly become the path `/x`,
+ * where whoever put it together most likely meant a path that begins with an empty segment. So it is neither.
+ */
+function urlOf(input: string | URL): URL {
+  const url = new URL(input, ANY_ORIGIN);
+  if (url.origin !== ANY_ORIGIN && !URL.canParse(input))
+    throw new TypeError('an address without "http:" in front may not begin with two slashes');
+  return url;
 }
 
 /** @param contentType of the body, where the headers have none: of a form it names the boundary */

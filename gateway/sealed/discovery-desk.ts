@@ -35,6 +35,12 @@ export const CHALLENGES_PER_MINUTE = 6;
 /** Each is a line that the owner sees and the audit log keeps. */
 export const REQUESTS_PER_MINUTE = 10;
 const TRIES = 3;
+/**
+ * Of all who ask. Three guesses in a million are nothing; three with every request, day and night, would be something:
+ * at this rate a stranger guesses right once in eleven years.
+ */
+export const WRONG_CODES_PER_HOUR = 10;
+const HOUR_MS = 3_600_000;
 
 /** What the owner has settled about pairing by a code. */
 export interface CodePairing {
@@ -84,6 +90,7 @@ export class DiscoveryDesk {
   readonly #challenges;
   readonly #asked;
   readonly #requests;
+  readonly #wrong;
 
   constructor(options: DiscoveryOptions) {
     const { crypto, now, elapsed } = options;
@@ -91,6 +98,7 @@ export class DiscoveryDesk {
     this.#challenges = createChallenges({ randomBytes: (length) => crypto.randomBytes(length), now });
     this.#asked = createRateWindow({ limit: CHALLENGES_PER_MINUTE, now: elapsed });
     this.#requests = createRateWindow({ limit: REQUESTS_PER_MINUTE, now: elapsed });
+    this.#wrong = createRateWindow({ limit: WRONG_CODES_PER_HOUR, windowMs: HOUR_MS, now: elapsed });
   }
 
   /** Codes are for devices whose owner is near: nothing that comes through a relay. @throws HintError */
@@ -151,7 +159,8 @@ export class DiscoveryDesk {
     const challenge = this.#challenges.find(id);
     if (challenge?.state.kind !== 'issued') throw new HintError(HINT.challengeOver);
     if (this.#challenges.hasWaiting(from.party)) throw new HintError(HINT.tooManyPairings);
-    if (this.#requests.retryAfterS('') !== undefined) throw new HintError(HINT.rateLimited);
+    const waitS = this.#requests.retryAfterS('') ?? this.#wrong.retryAfterS('');
+    if (waitS !== undefined) throw new HintError(HINT.rateLimited);
     const waiting = this.#askOwner(challenge, description, from);
     challenge.state = waiting;
     this.#requests.count('');
@@ -211,6 +220,7 @@ export class DiscoveryDesk {
   /** Whatever does not open is a wrong code. @throws HintError after the last try */
   #refuse(challenge: Challenge, state: Waiting, proof: Uint8Array): Uint8Array {
     const attempt = state.attempt + 1;
+    this.#wrong.count('');
     if (attempt === TRIES) {
       challenge.state = { kind: 'over', why: HINT.codeRefused };
       state.withdraw();

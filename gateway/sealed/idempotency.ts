@@ -50,11 +50,11 @@ export interface Actions {
 
 export function createActions(database: Database, now: () => number): Actions {
   migrate(database, 'sealed_actions', MIGRATIONS);
-  const find = database.prepare<[string, Uint8Array], Row>(
-    'SELECT * FROM sealed_actions WHERE device_id = ? AND key = ?',
+  const find = database.prepare<[string, Uint8Array, number], Row>(
+    'SELECT * FROM sealed_actions WHERE device_id = ? AND key = ? AND begun_at_ms >= ?',
   );
   const insert = database.prepare<[string, Uint8Array, Uint8Array, Uint8Array, number, number]>(
-    'INSERT INTO sealed_actions VALUES (?, ?, ?, ?, ?, ?)',
+    'INSERT OR REPLACE INTO sealed_actions VALUES (?, ?, ?, ?, ?, ?)',
   );
   const count = database.prepare<[string], number>('SELECT count(*) FROM sealed_actions WHERE device_id = ?').pluck();
   const prune = database.prepare<[number]>('DELETE FROM sealed_actions WHERE begun_at_ms < ?');
@@ -70,7 +70,7 @@ export function createActions(database: Database, now: () => number): Actions {
   };
   const begin = database.transaction(({ deviceId, key, requestHash, call }: Action): Begun => {
     pruneNowAndThen();
-    const row = find.get(deviceId, key);
+    const row = find.get(deviceId, key, now() - KEPT_MS);
     if (row !== undefined) return judge(row, requestHash);
     const before = countOf(deviceId);
     if (before >= MAX_ACTIONS) return { result: 'full' };

@@ -51,6 +51,15 @@ export interface SealedDoor {
   revoke(kids: readonly string[]): Promise<void>;
   /** Ends all sessions, each stream in its own words. */
   close(): Promise<void>;
+  /** For the operator's eyes, and to see that nothing grows. */
+  counts(): DoorCounts;
+}
+
+interface DoorCounts {
+  /** Of paired devices, those included that nobody has confirmed yet and those that only end their calls. */
+  readonly sessions: number;
+  /** That go on, or can be taken up again. */
+  readonly calls: number;
 }
 
 export interface DoorOptions extends Omit<DispatchOptions, 'calls' | 'pairings' | 'discovery'> {
@@ -93,6 +102,7 @@ export function createSealedDoor(options: DoorOptions): SealedDoor {
       isClosed = true;
       await opened?.close();
     },
+    counts: () => opened?.counts() ?? { sessions: 0, calls: 0 },
   };
 }
 
@@ -150,6 +160,11 @@ class OpenDoor {
     for (const { id } of revoked) this.#dispatch.forget(id);
     await this.#end(ended);
     for (const { staticKey } of revoked) this.#dropCallsOf(staticKey);
+  }
+
+  counts(): DoorCounts {
+    const { pending, confirmed, retired } = this.#responder.counts('session');
+    return { sessions: pending + confirmed + retired, calls: this.#calls.size };
   }
 
   async close(): Promise<void> {

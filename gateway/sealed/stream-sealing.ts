@@ -131,7 +131,9 @@ class Ticks {
 
   #awaitSilence(): void {
     this.#cancelPad = this.#timing.setTimer(PAD_MS, () => {
-      if (this.#log.hasReader && this.#log.isIdle) this.#log.put({ kind: 'pad' });
+      // What is being collected says enough, and a tick after the record before it like all others.
+      const isSilent = this.#cancelTick === undefined && this.#log.isIdle;
+      if (this.#log.hasReader && isSilent) this.#log.put({ kind: 'pad' });
       this.#awaitSilence();
     });
   }

@@ -1,7 +1,7 @@
 /** The invites of this gateway: what an owner hands to a device so that it can pair. */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { concatBytes, equalBytes } from '../../channel/bytes.ts';
-import { deriveInviteKeys } from '../../channel/invite.ts';
+import { deriveInviteKeys, type InviteKeys } from '../../channel/invite.ts';
 import type { InviteSecret, Psk, PublicKey, RoutingId } from '../../channel/keys.ts';
 import { asInviteSecret, asPsk, asPublicKey, ID_BYTES, ROUTING_ID_BYTES } from '../../channel/keys.ts';
 import { nobleCrypto } from '../../channel/noble.ts';
@@ -9,7 +9,7 @@ import { TAG_BYTES } from '../../channel/relay-tag.ts';
 import { createColumnCipher, type RandomBytes } from '../sealed-column.ts';
 import { signerOf, type Issuers } from './access-key-check.ts';
 import type { Database, Migrate } from './access-key-table.ts';
-import { createInviteTable, placeOf, type InviteRow } from './invite-table.ts';
+import { createInviteTable, placeOf, type InviteRow, type InviteTable } from './invite-table.ts';
 import type { Identity } from './open-identity.ts';
 
 export const MIN_INVITE_LIFETIME_S = 60;
@@ -82,21 +82,17 @@ interface RegistryOptions {
   readonly onChange?: () => void;
 }
 
-export function createInviteRegistry({
-  database,
-  migrate,
-  identity,
-  now,
-  randomBytes,
-  onChange = () => {},
-}: RegistryOptions): InviteRegistry {
+export function createInviteRegistry(options: RegistryOptions): InviteRegistry {
+  const { database, migrate, identity, now, randomBytes, onChange = () => {} } = options;
   const table = createInviteTable(database, migrate);
   const cipher = createColumnCipher(identity.columnKey(), randomBytes);
   const crypto = nobleCrypto(randomBytes);
   const nowS = (): number => Math.floor(now() / 1000);
+  /** A device may come with it, or come again. */
+  const isGood = ({ psk, expiresAtS }: InviteRow): boolean => psk !== null && nowS() < expiresAtS;
   const prune = (): void => table.prune(nowS(), nowS() - REMEMBERED_S);
 
-  const keep = database.transaction((row: Parameters<typeof table.insert>[0]) => {
+  const keep = database.transaction((row: NewInvite) => {
     prune();
     if (table.countOpen(nowS()) >= MAX_OPEN_INVITES) {
       throw new TooManyInvites(`${MAX_OPEN_INVITES} invites are open already`);
@@ -110,16 +106,7 @@ export function createInviteRegistry({
       const secret = asInviteSecret(randomBytes(ID_BYTES));
       const { inviteId, psk, relayTag } = deriveInviteKeys(crypto, secret);
       const id = bytesToHex(inviteId);
-      const row = {
-        id,
-        agentIndex: wish.agentIndex ?? null,
-        needsApproval: flag(wish.needsApproval),
-        withBearerKey: flag(wish.withBearerKey),
-        createdAtS: nowS(),
-        expiresAtS: nowS() + (wish.lifetimeS ?? DEFAULT_LIFETIME_S),
-        psk: cipher.seal(placeOf(id, 'psk'), psk),
-        relayTags: concatBytes(...(wish.routingIds ?? []).flatMap((rid) => [rid, relayTag(rid)])),
-      };
+      const row = rowOf(wish, { id, createdAtS: nowS(), psk: cipher.seal(placeOf(id, 'psk'), psk), relayTag });
       keep.immediate(row);
       onChange();
       const invite = recordOf({ ...row, closedAtS: null, usedBy: null, deviceId: null, answer: null }, nowS());
@@ -138,17 +125,10 @@ export function createInviteRegistry({
       if (isClosed) onChange();
       return isClosed;
     },
-    relayTags: (routingId) =>
-      table
-        .list()
-        .filter((row) => row.psk !== null && nowS() < row.expiresAtS)
-        .flatMap(({ relayTags, expiresAtS }) => {
-          const tag = tagAt(relayTags, routingId);
-          return tag === undefined ? [] : [{ tag, expiresAtS }];
-        }),
+    relayTags: (routingId) => table.list().flatMap((row) => (isGood(row) ? relayTagsOf(row, routingId) : [])),
     findPsk(inviteId) {
       const row = table.find(bytesToHex(inviteId));
-      if (row === undefined || row.psk === null || nowS() >= row.expiresAtS) return undefined;
+      if (row === undefined || row.psk === null || !isGood(row)) return undefined;
       const psk = cipher.open(placeOf(row.id, 'psk'), row.psk);
       return psk && asPsk(psk);
     },
@@ -161,13 +141,32 @@ export function createInviteRegistry({
 
 const TAG_ENTRY_BYTES = ROUTING_ID_BYTES + TAG_BYTES;
 
-function tagAt(relayTags: Uint8Array, routingId: RoutingId): Uint8Array | undefined {
+type NewInvite = Parameters<InviteTable['insert']>[0];
+
+function rowOf(
+  { agentIndex, lifetimeS = DEFAULT_LIFETIME_S, needsApproval, withBearerKey, routingIds = [] }: InviteWish,
+  { relayTag, ...made }: Pick<NewInvite, 'id' | 'createdAtS' | 'psk'> & Pick<InviteKeys, 'relayTag'>,
+): NewInvite {
+  return {
+    ...made,
+    agentIndex: agentIndex ?? null,
+    needsApproval: flag(needsApproval),
+    withBearerKey: flag(withBearerKey),
+    expiresAtS: made.createdAtS + lifetimeS,
+    relayTags: concatBytes(...routingIds.flatMap((rid) => [rid, relayTag(rid)])),
+  };
+}
+
+function relayTagsOf(
+  { relayTags, expiresAtS }: InviteRow,
+  routingId: RoutingId,
+): readonly { readonly tag: Uint8Array; readonly expiresAtS: number }[] {
   for (let at = 0; at < relayTags.length; at += TAG_ENTRY_BYTES) {
     const entry = relayTags.subarray(at, at + TAG_ENTRY_BYTES);
-    if (equalBytes(entry.subarray(0, ROUTING_ID_BYTES), routingId))
-      return new Uint8Array(entry.subarray(ROUTING_ID_BYTES));
+    if (!equalBytes(entry.subarray(0, ROUTING_ID_BYTES), routingId)) continue;
+    return [{ tag: new Uint8Array(entry.subarray(ROUTING_ID_BYTES)), expiresAtS }];
   }
-  return undefined;
+  return [];
 }
 
 function requireSound({ agentIndex, lifetimeS = DEFAULT_LIFETIME_S }: InviteWish, identity: Issuers): void {

@@ -1,6 +1,7 @@
 /** The SDK's side of pairing by a code, with its gateway, however that ends. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { connect, describeGateway, deviceEntry, pairByCode } from '../../clients/sdk/index.ts';
+import { connect, deviceEntry } from '../../clients/sdk/index.ts';
+import { describeGateway, pairByCode } from '../../clients/sdk/pair-by-code.ts';
 import { CodePairing, description } from '../support/code-pairing.ts';
 import { wrong } from '../support/raw-discovery.ts';
 import { codeOf } from '../support/sealed-client.ts';

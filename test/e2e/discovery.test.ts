@@ -117,6 +117,23 @@ describe('a code', () => {
     expect((await confirm(service.url, proof.finish(noise!))).head?.status).toBe(200);
   });
 
+  test('is guessed at ten times an hour, by whomever; then nobody can ask for one', async () => {
+    const wrongTries = async (from: string) => {
+      const { challenge, share, code } = await begin(from);
+      let last = share;
+      for (const attempt of [0, 1, 2]) {
+        const { envelope } = prove(challenge, { code: wrong(code, attempt + 1), attempt, share: last });
+        last = (await ask(service.url, envelope, from)).share ?? last;
+      }
+    };
+    for (const from of ['127.3.0.1', '127.3.0.2', '127.3.0.3', '127.3.0.4']) await wrongTries(from);
+    const challenge = await fetchChallenge(service.url, PHONE);
+    expect(await open(service.url, challenge, PHONE)).toEqual({ status: 429, hint: HINT.rateLimited });
+    expect(waiting()).toEqual([]);
+    // An invite opens the door all the same.
+    await pairRaw(service.url, await newInvite(service));
+  });
+
   test('is over when it was wrong three times, also for who knows it then', async () => {
     const { challenge, share, code } = await begin();
     let last = share;

@@ -40,20 +40,25 @@ const ROOMS: Readonly<Record<string, Room>> = {
     why: 'usable as a library, with no route to authority: it serves no HTTP, knows no key, no caller',
   },
   gateway: { mayImport: ['channel', 'channel/node', 'identity', 'identity/node', 'core'], why: 'the only door' },
-  relay: {
+  'relay/wire': {
     mayImport: [],
+    packages: [],
+    why: 'the frames, and the ends of streams: the same files run in a browser, so no Node, no DOM, no package',
+  },
+  relay: {
+    mayImport: ['relay/wire'],
     packages: [/^ws$/, /^node:/, /^prom-client$/],
     why: 'it runs alone on a rented box, and can name neither a key nor a plaintext',
   },
   'relay-client': {
-    mayImport: ['relay/frame.ts'],
+    mayImport: ['relay/wire'],
     packages: [/^ws$/, /^node:/, /^https-proxy-agent$/],
     why: 'it moves opaque bytes: it can name neither a plaintext nor a key, and its signer is passed in',
   },
   'clients/sdk': {
-    mayImport: ['channel', 'identity'],
+    mayImport: ['channel', 'identity', 'relay/wire'],
     packages: [/^@noble\//],
-    why: 'what a device runs, in a browser too: no Node, no DOM but fetch',
+    why: 'what a device runs, in a browser too: no Node, no DOM but fetch; it joins a relay by the pure end of its wire',
   },
   'clients/connect': {
     mayImport: ['clients/sdk', 'channel', 'identity', 'gateway/guard.ts'],
@@ -69,6 +74,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'core',
       'gateway',
       'relay',
+      'relay/wire',
       'relay-client',
       'clients/sdk',
       'clients/connect',

@@ -1,7 +1,7 @@
 /** Runs a bundle in a real browser. */
 import { existsSync } from 'node:fs';
 import { build } from 'esbuild';
-import { chromium } from 'playwright-core';
+import { chromium, type Browser } from 'playwright-core';
 
 const CHROMIUM = '/usr/bin/chromium';
 const isMissing = !existsSync(CHROMIUM);
@@ -38,9 +38,14 @@ export async function bundleForBrowser(
   return outputFiles[0]!.text;
 }
 
+/** @param flags as its command line takes them, besides those that it needs here */
+export function launchBrowser(flags: readonly string[] = []): Promise<Browser> {
+  return chromium.launch({ executablePath: CHROMIUM, args: [...FLAGS, ...flags] });
+}
+
 /** What the expression comes to in an empty page that has run the script. */
 export async function inBrowser<Report>(script: string, expression: string): Promise<Report> {
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  const browser = await launchBrowser();
   try {
     const page = await browser.newPage();
     await page.addScriptTag({ content: script });

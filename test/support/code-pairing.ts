@@ -1,6 +1,7 @@
 /** A service and a device of the SDK that is to be paired with it by a code, with whoever stands between them. */
 import { expect, onTestFinished } from 'vitest';
-import { pairByCode, type PairedDevice, type SecretStorage } from '../../clients/sdk/index.ts';
+import type { PairedDevice, SecretStorage } from '../../clients/sdk/index.ts';
+import { pairByCode } from '../../clients/sdk/pair-by-code.ts';
 import type { DeviceRecord } from '../../identity/node/device-registry.ts';
 import { standBetween, type Between, type Meddle } from './between.ts';
 import { codesAt } from './raw-discovery.ts';

@@ -1,10 +1,13 @@
-/** Invites of a service in this process, as `postern invite` would make them. */
+/** Invites, as `postern invite` makes them. */
 import { asPublicKey } from '../../channel/keys.ts';
 import { gatewayCrypto } from '../../channel/node/crypto.ts';
 import type { InviteCode } from '../../identity/invite-code.ts';
 import type { InviteWish } from '../../identity/node/invite-registry.ts';
+import { fetchOn, type Machine } from './network.ts';
+import type { TestServer } from './server.ts';
 import type { ServiceHere } from './service-here.ts';
 
+/** Of a service in this process. */
 export async function newInvite({ running, url }: ServiceHere, wish: InviteWish = {}): Promise<InviteCode> {
   const pairings = await running.identity.openPairings();
   const { secret, invite } = pairings.invites.create(wish);
@@ -16,4 +19,18 @@ export async function newInvite({ running, url }: ServiceHere, wish: InviteWish 
     isForOneAgent: invite.agentIndex !== undefined,
     urls: [url],
   };
+}
+
+const ASKING = { method: 'POST', headers: { 'content-type': 'application/json' } };
+const codeIn = (answer: unknown): string => (answer as { code: string }).code;
+
+/** The text of one that its owner asks the server for. */
+export async function askForInvite({ url }: TestServer, wish: object = {}): Promise<string> {
+  return codeIn(await (await fetch(`${url}/admin/invites`, { ...ASKING, body: JSON.stringify(wish) })).json());
+}
+
+/** The same on the machine where the server is. */
+export async function askForInviteOn(machine: Machine, { url }: TestServer, wish: object = {}): Promise<string> {
+  const answer = await fetchOn(machine, `${url}/admin/invites`, { ...ASKING, body: JSON.stringify(wish) });
+  return codeIn(JSON.parse(answer.body));
 }

@@ -10,6 +10,8 @@ const run = promisify(execFile);
 
 export interface Machine {
   readonly address: string;
+  /** Its end of the cable. */
+  readonly device: string;
   /** Put before a command, it runs the command on this machine. */
   readonly within: readonly string[];
 }
@@ -51,8 +53,9 @@ export async function createNetwork(): Promise<TestNetwork> {
     // There is no other way out that multicast could take.
     await ip('-n', namespace, 'route', 'add', '224.0.0.0/4', 'dev', device);
   }
-  const asMachine = ({ namespace, address }: typeof home): Machine => ({
+  const asMachine = ({ namespace, device, address }: typeof home): Machine => ({
     address,
+    device,
     within: ['ip', 'netns', 'exec', namespace],
   });
   return {

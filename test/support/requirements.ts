@@ -33,3 +33,9 @@ export const gnomeKeyring: Requirement = {
   ),
   remedy: 'A credential store needs the Debian packages gnome-keyring, dbus-x11 and libsecret-tools.',
 };
+
+/** Somebody who listens on the network. */
+export const packetCapture: Requirement = {
+  isMet: spawnSync('which', ['tcpdump']).status === 0,
+  remedy: 'Listening on a network needs the Debian package tcpdump.',
+};

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { endService, startService, type Running } from '../../cli/service.ts';
+import { endService, startService, type DoorClock, type Running } from '../../cli/service.ts';
 import { resolveSettings } from '../../core/config/settings.ts';
 import { runCli, type CliResult } from './server.ts';
 import { silentTerminal } from './silent-terminal.ts';
@@ -21,6 +21,7 @@ export interface ServiceHere {
 export async function startServiceHere(
   home: string,
   flags: Readonly<Record<string, unknown>> = {},
+  doorClock?: DoorClock,
 ): Promise<ServiceHere> {
   const environment = { SVC_IDENTITY_STORE: 'vault' };
   const { settings } = resolveSettings({
@@ -30,7 +31,7 @@ export async function startServiceHere(
   });
   const { signal: never } = new AbortController();
   const context = { home, terminal: silentTerminal, environment, stop: never, stopNow: never };
-  const running = await startService(settings, context);
+  const running = await startService(settings, context, doorClock);
   await running.identity.begin();
   let stopped: Promise<void> | undefined;
   return {

@@ -157,3 +157,18 @@ test('an answer ends with its last record, and its connection is left whole for 
   expect(await (await client.fetch('/v1/x', post)).text()).toContain('[DONE]');
   expect(signals.map((signal) => signal?.aborted)).toEqual([false]);
 });
+
+test.each(['//admin/status', '/\\admin/status', ' //admin/status', '/\t/admin', 'ftp://home/x', 'data:,x'])(
+  '%j is neither a path nor an address, and nothing is sent',
+  async (input) => {
+    const gateway = await start(echo);
+    await expect(clientOf(gateway).fetch(input)).rejects.toThrow(TypeError);
+    expect(gateway.seen).toEqual([]);
+  },
+);
+
+test('a path keeps its slashes behind an origin', async () => {
+  const gateway = await start(echo);
+  const { fetch } = clientOf(gateway);
+  expect(await (await fetch('http://any//admin/x')).json()).toMatchObject({ path: '//admin/x' });
+});

@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest';
-import type { PairOptions, SecretStorage } from '../../../clients/sdk/index.ts';
+import { describe, expect, test } from 'vitest';
+import { encodeEnvelope } from '../../../channel/envelope.ts';
+import { HINT } from '../../../channel/hint.ts';
+import type { PairedDevice, PairOptions, SecretStorage } from '../../../clients/sdk/index.ts';
 import {
   connect,
   describeInvite,
@@ -141,7 +143,7 @@ test('an invite that is over is not sent anywhere, and its key is erased', async
   const gateway = await start();
   const storage = newStorage();
   const invite = gateway.newInvite();
-  gateway.meddle('pair-invite', { do: 'drop' });
+  gateway.meddle('pair-invite', { do: 'drop' }, { do: 'drop' });
   expect(await codeOf(pair(invite, optionsFor(storage)))).toBe('offline');
   const now = (): number => invite.expiresAtMinute * 60_000;
   expect(await codeOf(pair(invite, optionsFor(storage, { now })))).toBe('invite_over');
@@ -189,4 +191,34 @@ test('what is stored is read back, and anything else is no device', async () => 
   for (const change of [{ version: 2 }, { psk: 'AAAA' }, { urls: 'x' }, { relays: [1] }, { deviceId: 1 }])
     expect(findPairedDevice(JSON.stringify({ ...device, ...change }))).toBeUndefined();
   expect(findPairedDevice('{')).toBeUndefined();
+});
+
+describe('a gateway that is asked too often', () => {
+  const later = { do: 'refuse', hint: 6 } as const;
+
+  test.each([
+    ['the handshake', [later, later, undefined, undefined]],
+    ['the confirmation', [undefined, later, undefined, undefined]],
+  ])('at %s is asked again after a while, with the same key', async (_, meddlings) => {
+    const gateway = await start();
+    const time = createFakeTime(Date.now());
+    gateway.meddle('pair-invite', ...meddlings);
+    const options = optionsFor(newStorage(), { now: time.now, setTimer: time.setTimer });
+    let device: PairedDevice | undefined;
+    const paired = pair(gateway.newInvite(), options).then((made) => (device = made));
+    await until(() => (time.advance(25), device !== undefined));
+    expect((await paired).deviceId).toBe('device-1');
+  });
+
+  test('is not asked for ever, and the key is kept', async () => {
+    const gateway = await start();
+    const time = createFakeTime(Date.now());
+    const fetch = async () => new Response(Uint8Array.from(encodeEnvelope({ kind: 'hint', code: HINT.rateLimited })));
+    const storage = newStorage();
+    let code: unknown;
+    const options = optionsFor(storage, { now: time.now, setTimer: time.setTimer, fetch });
+    void codeOf(pair(gateway.newInvite(), options)).then((ended) => (code = ended));
+    await until(() => (time.advance(500), code));
+    expect([code, storage.entries.size]).toEqual(['busy', 1]);
+  });
 });

@@ -35,7 +35,7 @@ test('the first address that is the gateway is found, and kept', async () => {
   );
   expect((await client.fetch('/a')).status).toBe(200);
   expect((await client.fetch('/b')).status).toBe(200);
-  expect(asked).toEqual([dead, stranger, gateway.url, gateway.url, gateway.url]);
+  expect(asked).toEqual([dead, dead, stranger, gateway.url, gateway.url, gateway.url]);
 });
 
 test('when the path of a session breaks, its calls go over another one', async () => {
@@ -74,19 +74,25 @@ test('what no address reaches goes over another transport', async () => {
 });
 
 test.each([
-  ['offline', { do: 'drop' }],
-  ['offline', { do: 'refuse', hint: 7 }],
-  ['refused', { do: 'refuse', hint: 1 }],
-  ['busy', { do: 'refuse', hint: 6 }],
-  ['incompatible', { do: 'refuse', hint: 5 }],
-  ['wrong_gateway', { do: 'flip', at: 700 }],
-  ['offline', { do: 'flip', at: 0 }],
+  ['offline', [{ do: 'drop' }, { do: 'drop' }]],
+  ['offline', [{ do: 'refuse', hint: 7 }]],
+  ['refused', [{ do: 'refuse', hint: 1 }]],
+  ['busy', [{ do: 'refuse', hint: 6 }]],
+  ['incompatible', [{ do: 'refuse', hint: 5 }]],
+  ['wrong_gateway', [{ do: 'flip', at: 700 }]],
+  ['offline', [{ do: 'flip', at: 0 }]],
 ] as const)('a handshake ends as %s: %o', async (code, meddling) => {
   const gateway = await start(echo);
-  gateway.meddle('session', meddling);
+  gateway.meddle('session', ...meddling);
   const client = clientOf(gateway);
   expect(await codeOf(client.fetch('/x'))).toBe(code);
   expect((await client.fetch('/x')).status).toBe(200);
+});
+
+test('a handshake over a connection that was old is made over a new one', async () => {
+  const gateway = await start(echo);
+  gateway.meddle('session', { do: 'drop' });
+  expect((await clientOf(gateway).fetch('/x')).status).toBe(200);
 });
 
 test('a session that the gateway does not know is made again, once', async () => {
@@ -155,4 +161,59 @@ test('when no answer comes, only what has no effect is simply offline', async ()
   gateway.meddle('call', drop, drop, drop, drop);
   expect(await codeOf(client.fetch('/x', post))).toBe('unanswered');
   expect(await codeOf(client.fetch('/x'))).toBe('offline');
+});
+
+test('what was never sent is offline, whatever it would have done', async () => {
+  const gateway = await start(echo);
+  const client = clientOf(gateway);
+  const named = clientOf(gateway, {}, gateway.newDevice([gateway.url.replace('127.0.0.1', 'localhost')]));
+  for (const one of [client, named]) await one.fetch('/x');
+  await gateway.close();
+  for (const one of [client, named]) {
+    // What goes into a connection from before may have been sent.
+    expect(await codeOf(one.fetch('/x'))).toBe('offline');
+    expect(await codeOf(one.fetch('/x', post))).toBe('offline');
+  }
+});
+
+test.each([
+  ['EHOSTUNREACH', 'read', 'unanswered'],
+  ['EHOSTUNREACH', 'connect', 'offline'],
+  ['ENOTFOUND', 'getaddrinfo', 'offline'],
+  ['ECONNRESET', 'read', 'unanswered'],
+])('%s of %s leaves what has an effect %s', async (code, syscall, outcome) => {
+  const gateway = await start(echo);
+  let isBroken = false;
+  const failed = () => new TypeError('fetch failed', { cause: Object.assign(new Error(code), { code, syscall }) });
+  const client = clientOf(gateway, {
+    fetch: (url, init) => (isBroken ? Promise.reject(failed()) : fetch(url, init)),
+  });
+  await client.fetch('/x');
+  isBroken = true;
+  expect(await codeOf(client.fetch('/x', post))).toBe(outcome);
+  expect(await codeOf(client.fetch('/x'))).toBe('offline');
+});
+
+test.each([
+  ['a handshake that fails', { do: 'forge', hint: 2 }, 'session', { do: 'drop' }],
+  ['a handshake that is refused for now', { do: 'forge', hint: 2 }, 'session', { do: 'refuse', hint: 6 }],
+  ['a hint to wait', { do: 'cut', afterBytes: 0 }, 'call', { do: 'refuse', hint: 6 }],
+] as const)(
+  'after an attempt that may have arrived, %s is no invitation to repeat it',
+  async (_, first, where, then) => {
+    const gateway = await start(echo);
+    const client = clientOf(gateway);
+    await client.fetch('/x');
+    gateway.meddle('call', ...(where === 'call' ? [first, then] : [first]));
+    // A handshake whose connection breaks is tried once more.
+    if (where === 'session') gateway.meddle('session', then, then);
+    expect(await codeOf(client.fetch('/x', post))).toBe('unanswered');
+    expect(gateway.requests).toHaveLength(2);
+  },
+);
+
+test('a hint to wait is one, if nothing else was sent', async () => {
+  const gateway = await start(echo);
+  gateway.meddle('call', { do: 'refuse', hint: 6 });
+  expect(await codeOf(clientOf(gateway).fetch('/x', post))).toBe('busy');
 });

@@ -1,0 +1,140 @@
+/** A client's connection: a tag let it in, which says what it may open. */
+import type { HeldGateway } from './directory.ts';
+import { InboundMeter } from './inbound-meter.ts';
+import { Outbox } from './outbox.ts';
+import type { RelayContext } from './relay-context.ts';
+import { decodeBeyondBeat, type PeerRole, type RelayPeer } from './relay-peer.ts';
+import type { RelayedStream, StreamSide } from './relayed-stream.ts';
+import type { TagGrant } from './tag-list.ts';
+import { TokenBucket } from './token-bucket.ts';
+import { RELAY_CODE, RelayError } from './wire/codes.ts';
+import { HEADER_BYTES, type Frame, type TagClass } from './wire/frame.ts';
+import { OP } from './wire/op.ts';
+
+/** Each costs the gateway a handshake. */
+const HANDSHAKE_OPS: ReadonlySet<number> = new Set([OP.session, OP.invite, OP.discoveryOpen, OP.discoveryProve]);
+
+/** What a tag opens; a device's tag opens anything, and the gateway decides. */
+const OPS_OF: Readonly<Record<TagClass, ReadonlySet<number> | undefined>> = {
+  device: undefined,
+  // Pairing ends with a call, `/pair/confirm`: the relay can't tell it from others, the gateway can.
+  pairing: new Set([OP.invite, OP.discoveryOpen, OP.discoveryProve, OP.call]),
+  probe: new Set([OP.probe]),
+};
+
+export interface JoinedAs {
+  readonly gateway: HeldGateway;
+  readonly grant: TagGrant;
+  readonly routingId: string;
+  /** A name for this connection that the gateway learns: 8 random bytes. */
+  readonly connectionTag: Uint8Array;
+  /** Of the gateway and all its clients. */
+  readonly rate: TokenBucket;
+}
+
+export class ClientSide implements PeerRole, StreamSide {
+  readonly peer: RelayPeer;
+  readonly outbox: Outbox;
+  readonly streams = new Map<number, RelayedStream>();
+  readonly grant: TagGrant;
+  readonly connectionTag: Uint8Array;
+  readonly #joined: JoinedAs;
+  readonly #context: RelayContext;
+  readonly #meter: InboundMeter;
+  readonly #handshakes: TokenBucket;
+  #lastId = 0;
+
+  constructor(peer: RelayPeer, context: RelayContext, joined: JoinedAs) {
+    const { limits, elapsedMs } = context;
+    this.peer = peer;
+    this.grant = joined.grant;
+    this.connectionTag = joined.connectionTag;
+    this.#joined = joined;
+    this.#context = context;
+    this.outbox = new Outbox(peer, context);
+    this.#meter = new InboundMeter(peer, { rate: joined.rate, window: limits.connectionWindowBytes });
+    const perSecond = limits.handshakesPerSecond;
+    this.#handshakes = new TokenBucket({ perSecond, burst: 2 * perSecond, elapsedMs });
+  }
+
+  get maxStreams(): number {
+    const { streamsPerConnection, streamsWhilePairing } = this.#context.limits;
+    return this.grant.tagClass === 'device' ? streamsPerConnection : streamsWhilePairing;
+  }
+
+  receive(message: Buffer): void {
+    const frame = decodeBeyondBeat(this.peer, message);
+    if (frame !== undefined) this.#accept(frame, message);
+  }
+
+  clear(): void {
+    this.outbox.flush();
+  }
+
+  beat(): void {
+    this.outbox.endStalled();
+  }
+
+  gone(code: number): void {
+    const { gateway, routingId } = this.#joined;
+    this.#meter.close();
+    for (const stream of this.streams.values()) stream.resetGateway(RELAY_CODE.offline);
+    gateway.detach(this);
+    this.outbox.close();
+    this.#context.metrics.tally.clients -= 1;
+    const { bytesIn, bytesOut } = this.peer;
+    this.#context.log({ event: 'client gone', route: routingId.slice(0, 4), code, bytesIn, bytesOut });
+  }
+
+  #accept(frame: Frame, message: Buffer): void {
+    switch (frame.type) {
+      case 'open':
+        if (frame.connectionTag !== undefined || frame.stream <= this.#lastId) break;
+        return this.#open(frame.stream, frame.op);
+      case 'data':
+        return this.#data(frame, message);
+      case 'window':
+        if (frame.stream === 0) this.outbox.grant(frame.credit);
+        else this.#find(frame.stream)?.grant('down', frame.credit);
+        return;
+      case 'reset':
+        this.#find(frame.stream)?.resetGateway(frame.code);
+        return;
+      default:
+        break;
+    }
+    throw new RelayError(RELAY_CODE.protocol);
+  }
+
+  #open(id: number, op: number): void {
+    this.#lastId = id;
+    const code = this.#refusalOf(op);
+    if (code === undefined) this.#joined.gateway.openStream(this, { id, op });
+    else this.peer.send({ type: 'reset', stream: id, code });
+  }
+
+  #refusalOf(op: number): number | undefined {
+    const ops = OPS_OF[this.grant.tagClass];
+    if (ops?.has(op) === false) return RELAY_CODE.notAllowed;
+    if (this.streams.size >= this.maxStreams) return RELAY_CODE.tooMany;
+    if (HANDSHAKE_OPS.has(op) && !this.#handshakes.take(1)) return RELAY_CODE.rate;
+    return undefined;
+  }
+
+  #data({ stream: id, isEnd }: Extract<Frame, { type: 'data' }>, message: Buffer): void {
+    const { quota } = this.#context;
+    const { routingId } = this.#joined;
+    const length = message.length - HEADER_BYTES;
+    if (!this.#meter.arrived(length)) throw new RelayError(RELAY_CODE.flow);
+    quota.spend(routingId, length);
+    const stream = this.#find(id);
+    if (stream !== undefined && quota.isUsedUp(routingId)) stream.reset(RELAY_CODE.quota);
+    else stream?.pass('up', message, isEnd);
+  }
+
+  /** `undefined` for one that is over, of which frames may still be on their way. */
+  #find(id: number): RelayedStream | undefined {
+    if (id > this.#lastId) throw new RelayError(RELAY_CODE.protocol);
+    return this.streams.get(id);
+  }
+}

@@ -1,0 +1,151 @@
+/** A gateway's own connection: whom it lets in, and the streams that its clients opened. */
+import type { ClientSide } from './client-side.ts';
+import type { HeldGateway } from './directory.ts';
+import { InboundMeter } from './inbound-meter.ts';
+import { Outbox } from './outbox.ts';
+import type { RelayContext } from './relay-context.ts';
+import { decodeBeyondBeat, type PeerRole, type RelayPeer } from './relay-peer.ts';
+import { RelayedStream, type StreamSide } from './relayed-stream.ts';
+import { TagList, type TagGrant } from './tag-list.ts';
+import { TokenBucket } from './token-bucket.ts';
+import { RELAY_CODE, RelayError } from './wire/codes.ts';
+import { HEADER_BYTES, type Frame } from './wire/frame.ts';
+
+const LAST_STREAM = 0xffff_ffff;
+
+export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
+  readonly epoch: number;
+  readonly routingId: string;
+  readonly peer: RelayPeer;
+  readonly outbox: Outbox;
+  readonly streams = new Map<number, RelayedStream>();
+  /** Of this gateway and all its clients. */
+  readonly rate: TokenBucket;
+  readonly #context: RelayContext;
+  readonly #meter: InboundMeter;
+  readonly #tags: TagList;
+  readonly #clients = new Set<ClientSide>();
+  #lastId = 0;
+
+  constructor(peer: RelayPeer, context: RelayContext, { routingId, epoch }: { routingId: string; epoch: number }) {
+    const { limits, elapsedMs, now } = context;
+    this.peer = peer;
+    this.epoch = epoch;
+    this.routingId = routingId;
+    this.#context = context;
+    this.outbox = new Outbox(peer, context);
+    this.rate = new TokenBucket({ perSecond: limits.bytesPerSecond, burst: limits.burstBytes, elapsedMs });
+    this.#meter = new InboundMeter(peer, { rate: this.rate, window: limits.connectionWindowBytes });
+    this.#tags = new TagList({ limit: limits.tagsPerGateway, now });
+  }
+
+  replace(): void {
+    this.#context.metrics.tally.takeovers += 1;
+    this.peer.sendAway(RELAY_CODE.replaced);
+  }
+
+  findTag(tag: Uint8Array): TagGrant | number {
+    const grant = this.#tags.find(tag);
+    if (grant === undefined) return RELAY_CODE.notAllowed;
+    return this.#clients.size < this.#context.limits.connectionsPerGateway ? grant : RELAY_CODE.tooMany;
+  }
+
+  attach(client: ClientSide): void {
+    // It may have gone while it was looked for.
+    if (this.peer.isGone) client.peer.refuse(RELAY_CODE.offline);
+    else this.#clients.add(client);
+  }
+
+  detach(client: ClientSide): void {
+    this.#clients.delete(client);
+  }
+
+  openStream(client: ClientSide, { id, op }: { readonly id: number; readonly op: number }): boolean {
+    const code = this.#refusalOf(client);
+    if (code !== undefined) {
+      client.peer.send({ type: 'reset', stream: id, code });
+      return false;
+    }
+    this.#lastId += 1;
+    this.peer.send({ type: 'open', stream: this.#lastId, op, connectionTag: client.connectionTag });
+    void new RelayedStream({ client, clientId: id, gateway: this, gatewayId: this.#lastId }, this.#context);
+    return true;
+  }
+
+  receive(message: Buffer): void {
+    const frame = decodeBeyondBeat(this.peer, message);
+    if (frame !== undefined) this.#accept(frame, message);
+  }
+
+  clear(): void {
+    this.outbox.flush();
+  }
+
+  beat(): void {
+    this.outbox.endStalled();
+  }
+
+  gone(code: number): void {
+    this.#context.directory.release(this.routingId, this);
+    this.#meter.close();
+    for (const stream of this.streams.values()) stream.resetClient(RELAY_CODE.offline);
+    for (const client of this.#clients) client.peer.refuse(RELAY_CODE.offline);
+    this.outbox.close();
+    this.#context.metrics.tally.gateways -= 1;
+    const { bytesIn, bytesOut } = this.peer;
+    this.#context.log({ event: 'gateway gone', route: this.routingId.slice(0, 4), code, bytesIn, bytesOut });
+  }
+
+  #refusalOf({ grant }: ClientSide): number | undefined {
+    if (this.#tags.findKey(grant.key) === undefined) return RELAY_CODE.notAllowed;
+    if (this.streams.size >= this.#context.limits.streamsPerGateway) return RELAY_CODE.tooMany;
+    if (this.#context.quota.isUsedUp(this.routingId)) return RELAY_CODE.quota;
+    return this.#lastId >= LAST_STREAM ? RELAY_CODE.draining : undefined;
+  }
+
+  #accept(frame: Frame, message: Buffer): void {
+    switch (frame.type) {
+      case 'allow':
+        if (!this.#tags.allow(frame.allowances)) this.peer.send({ type: 'error', code: RELAY_CODE.tooMany });
+        return;
+      case 'deny':
+        return this.#deny(frame.tags);
+      case 'data':
+        return this.#data(frame, message);
+      case 'window':
+        if (frame.stream === 0) this.outbox.grant(frame.credit);
+        else this.#find(frame.stream)?.grant('up', frame.credit);
+        return;
+      case 'reset':
+        this.#find(frame.stream)?.resetClient(frame.code);
+        return;
+      default:
+        throw new RelayError(RELAY_CODE.protocol);
+    }
+  }
+
+  #data({ stream: id, isEnd }: Extract<Frame, { type: 'data' }>, message: Buffer): void {
+    const length = message.length - HEADER_BYTES;
+    if (!this.#meter.arrived(length)) throw new RelayError(RELAY_CODE.flow);
+    this.#context.quota.spend(this.routingId, length);
+    const stream = this.#find(id);
+    if (stream !== undefined && this.#context.quota.isUsedUp(this.routingId)) stream.reset(RELAY_CODE.quota);
+    else stream?.pass('down', message, isEnd);
+  }
+
+  /** Nothing more of those clients comes through, from this moment on. */
+  #deny(tags: readonly Uint8Array[]): void {
+    const denied = this.#tags.deny(tags);
+    for (const client of this.#clients) {
+      if (!denied.has(client.grant.key)) continue;
+      for (const stream of client.streams.values()) stream.reset(RELAY_CODE.revoked);
+      client.peer.refuse(RELAY_CODE.revoked);
+    }
+  }
+
+  /** `undefined` for one that is over, of which frames may still be on their way. */
+  #find(id: number): RelayedStream | undefined {
+    if (id > this.#lastId) throw new RelayError(RELAY_CODE.protocol);
+    return this.streams.get(id);
+  }
+}

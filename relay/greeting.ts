@@ -1,0 +1,136 @@
+/**
+ * The beginning of a connection, before anybody knows whose it is. The relay says HELLO; then it gets one small frame,
+ * within a few seconds: a gateway's REGISTER or a client's JOIN.
+ */
+import { randomBytes } from 'node:crypto';
+import type { WebSocket } from 'ws';
+import { ClientSide } from './client-side.ts';
+import { GatewaySide } from './gateway-side.ts';
+import { isProven } from './registration-proof.ts';
+import type { RelayContext } from './relay-context.ts';
+import { RelayPeer, type PeerRole } from './relay-peer.ts';
+import { formatRoutingId, routingIdOf } from './routing-id.ts';
+import { RELAY_CODE, RelayError } from './wire/codes.ts';
+import {
+  CONNECTION_TAG_BYTES,
+  decodeFrame,
+  MAX_GREETING_BYTES,
+  NONCE_BYTES,
+  type Frame,
+  type Windows,
+} from './wire/frame.ts';
+
+/** Makes a peer of a socket that has just been opened. */
+export function greet(socket: WebSocket, context: RelayContext): void {
+  const greeting = new Greeting(socket, context);
+  context.peers.add(greeting.peer);
+}
+
+class Greeting implements PeerRole {
+  readonly peer: RelayPeer;
+  readonly #context: RelayContext;
+  readonly #nonce = new Uint8Array(randomBytes(NONCE_BYTES));
+  readonly #timeout: NodeJS.Timeout;
+  #isDeciding = false;
+
+  constructor(socket: WebSocket, context: RelayContext) {
+    this.#context = context;
+    this.peer = new RelayPeer(socket, context, this);
+    this.#timeout = setTimeout(() => this.#refuse(RELAY_CODE.timeout), context.limits.greetingMs);
+    context.metrics.tally.unnamed += 1;
+    const { now, origin, limits } = context;
+    const maxStreams = limits.streamsPerGateway;
+    this.peer.send({ type: 'hello', nonce: this.#nonce, timeMs: now(), origin, ...windowsOf(context, maxStreams) });
+  }
+
+  receive(message: Buffer): void {
+    if (this.#isDeciding || message.length > MAX_GREETING_BYTES) throw new RelayError(RELAY_CODE.protocol);
+    this.#isDeciding = true;
+    const frame = decodeFrame(message);
+    if (frame.type === 'register') this.#decide(this.#register(frame));
+    else if (frame.type === 'join') this.#decide(this.#join(frame));
+    else throw new RelayError(RELAY_CODE.protocol);
+  }
+
+  clear(): void {
+    // It has not been given any data.
+  }
+
+  gone(code: number): void {
+    this.#over();
+    this.#context.metrics.countRefusal(code);
+  }
+
+  #over(): void {
+    clearTimeout(this.#timeout);
+    this.#context.metrics.tally.unnamed -= 1;
+  }
+
+  #refuse(code: number): void {
+    this.#context.log({ event: 'refused', code });
+    this.peer.refuse(code);
+  }
+
+  #decide(deciding: Promise<number | undefined>): void {
+    deciding.then(
+      (code) => code !== undefined && this.#refuse(code),
+      (error: unknown) => {
+        this.#context.log({ event: 'failed', code: RELAY_CODE.internal, error });
+        this.#refuse(RELAY_CODE.internal);
+      },
+    );
+  }
+
+  /** @returns the code of a refusal */
+  async #register(frame: Extract<Frame, { type: 'register' }>): Promise<number | undefined> {
+    const { origin, admission, directory, metrics, log, limits } = this.#context;
+    const routingId = routingIdOf(frame.publicKey);
+    const name = formatRoutingId(routingId);
+    if (!admission().admits(name) || !isProven({ origin, nonce: this.#nonce }, frame)) return RELAY_CODE.notAllowed;
+    const gateway = new GatewaySide(this.peer, this.#context, { routingId: name, epoch: frame.epoch });
+    if (!(await directory.claim(name, gateway))) return RELAY_CODE.replaced;
+    if (this.peer.isGone) {
+      directory.release(name, gateway);
+      return undefined;
+    }
+    this.#over();
+    this.peer.role = gateway;
+    metrics.tally.gateways += 1;
+    metrics.tally.registrations += 1;
+    log({ event: 'gateway', route: name.slice(0, 4) });
+    const leaseSeconds = Math.ceil(limits.deadAfterMs / 1000);
+    this.peer.send({ type: 'registered', routingId, leaseSeconds, nodeName: '' });
+    return undefined;
+  }
+
+  /** @returns the code of a refusal */
+  async #join({ routingId, tag }: Extract<Frame, { type: 'join' }>): Promise<number | undefined> {
+    const { directory, metrics, log } = this.#context;
+    const name = formatRoutingId(routingId);
+    const gateway = await directory.find(name);
+    if (gateway === undefined) return RELAY_CODE.offline;
+    const grant = gateway.findTag(tag);
+    if (typeof grant === 'number') return grant;
+    if (this.peer.isGone) return undefined;
+    const client = new ClientSide(this.peer, this.#context, {
+      gateway,
+      grant,
+      routingId: name,
+      connectionTag: new Uint8Array(randomBytes(CONNECTION_TAG_BYTES)),
+      rate: gateway.rate,
+    });
+    this.#over();
+    this.peer.role = client;
+    metrics.tally.clients += 1;
+    metrics.tally.joins += 1;
+    log({ event: 'client', route: name.slice(0, 4) });
+    gateway.attach(client);
+    const bytesPerSecond = this.#context.limits.bytesPerSecond;
+    this.peer.send({ type: 'joined', bytesPerSecond, ...windowsOf(this.#context, client.maxStreams) });
+    return undefined;
+  }
+}
+
+function windowsOf({ limits }: RelayContext, maxStreams: number): Windows {
+  return { connectionWindow: limits.connectionWindowBytes, streamWindow: limits.streamWindowBytes, maxStreams };
+}

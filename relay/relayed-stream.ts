@@ -1,0 +1,127 @@
+/**
+ * One stream through the relay, as two flows of bytes that it can't read. The ends grant each other credit for a stream,
+ * and the relay passes that on; it holds both to it. So what it has to keep for a reader that does not read is bounded
+ * by the stream's window, whoever lies.
+ */
+import type { Outbox } from './outbox.ts';
+import type { RelayContext } from './relay-context.ts';
+import type { RelayPeer } from './relay-peer.ts';
+import { ByteQueue } from './wire/byte-queue.ts';
+import { RELAY_CODE } from './wire/codes.ts';
+import { HEADER_BYTES } from './wire/frame.ts';
+
+/** One end, as a stream sees it. */
+export interface StreamSide {
+  readonly peer: RelayPeer;
+  readonly outbox: Outbox;
+  readonly streams: Map<number, RelayedStream>;
+}
+
+/** One direction. */
+export interface Flow {
+  readonly stream: RelayedStream;
+  readonly target: StreamSide;
+  readonly targetId: number;
+  /** What waits for the target. */
+  readonly queue: ByteQueue;
+  /** What the sender may still send. */
+  credit: number;
+  isEndReceived: boolean;
+  isEndSent: boolean;
+}
+
+export type FlowName = 'up' | 'down';
+
+interface Ends {
+  readonly client: StreamSide;
+  readonly clientId: number;
+  readonly gateway: StreamSide;
+  readonly gatewayId: number;
+}
+
+export class RelayedStream {
+  /** From the client to the gateway. */
+  readonly up: Flow;
+  readonly down: Flow;
+  readonly #ends: Ends;
+  readonly #context: RelayContext;
+
+  constructor(ends: Ends, context: RelayContext) {
+    this.#ends = ends;
+    this.#context = context;
+    this.up = this.#flow(ends.gateway, ends.gatewayId);
+    this.down = this.#flow(ends.client, ends.clientId);
+    ends.client.streams.set(ends.clientId, this);
+    ends.gateway.streams.set(ends.gatewayId, this);
+    context.metrics.tally.streams += 1;
+  }
+
+  /** @param message a whole DATA frame, to be passed on as it is if there is nothing to wait for */
+  pass(name: FlowName, message: Buffer, isEnd: boolean): void {
+    const flow = this[name];
+    const length = message.length - HEADER_BYTES;
+    if (flow.isEndReceived || length > flow.credit) return this.reset(RELAY_CODE.flow);
+    flow.credit -= length;
+    flow.isEndReceived = isEnd;
+    if (flow.target.outbox.passOn(flow, message)) return;
+    if (this.#context.held.bytes + length > this.#context.limits.heldBytes) return this.reset(RELAY_CODE.tooMany);
+    flow.target.outbox.hold(flow, message.subarray(HEADER_BYTES));
+    // All that a client sends goes to one gateway; what a gateway sends to one slow client must not stop the others'.
+    if (name === 'up') flow.target.outbox.pauseUntilClear(this.#ends.client.peer);
+  }
+
+  /** The receiver of a flow takes more of it. */
+  grant(name: FlowName, credit: number): void {
+    const flow = this[name];
+    const isMoreThanTaken = flow.credit + flow.queue.length + credit > this.#context.limits.streamWindowBytes;
+    if (isMoreThanTaken) return this.reset(RELAY_CODE.flow);
+    flow.credit += credit;
+    const { gateway, gatewayId, client, clientId } = this.#ends;
+    if (flow.isEndReceived) return;
+    if (name === 'down') gateway.peer.send({ type: 'window', stream: gatewayId, credit });
+    else client.peer.send({ type: 'window', stream: clientId, credit });
+  }
+
+  /** Ends it, and says so to both. */
+  reset(code: number): void {
+    this.resetClient(code);
+    this.#ends.gateway.peer.send({ type: 'reset', stream: this.#ends.gatewayId, code });
+  }
+
+  /** Ends it, and says so to the client: the gateway knows, or is gone. */
+  resetClient(code: number): void {
+    this.forget();
+    this.#ends.client.peer.send({ type: 'reset', stream: this.#ends.clientId, code });
+  }
+
+  /** Ends it, and says so to the gateway. */
+  resetGateway(code: number): void {
+    this.forget();
+    this.#ends.gateway.peer.send({ type: 'reset', stream: this.#ends.gatewayId, code });
+  }
+
+  forgetIfOver(): void {
+    if (this.up.isEndSent && this.down.isEndSent) this.forget();
+  }
+
+  forget(): void {
+    const { client, clientId, gateway, gatewayId } = this.#ends;
+    if (!client.streams.delete(clientId)) return;
+    gateway.streams.delete(gatewayId);
+    this.#context.metrics.tally.streams -= 1;
+    gateway.outbox.drop(this.up);
+    client.outbox.drop(this.down);
+  }
+
+  #flow(target: StreamSide, targetId: number): Flow {
+    return {
+      stream: this,
+      target,
+      targetId,
+      queue: new ByteQueue(),
+      credit: this.#context.limits.streamWindowBytes,
+      isEndReceived: false,
+      isEndSent: false,
+    };
+  }
+}

@@ -1,0 +1,47 @@
+/** So much a second, and a burst. It may be overdrawn by what was on its way already, and then fills up first. */
+
+export class TokenBucket {
+  readonly #perSecond: number;
+  readonly #burst: number;
+  readonly #elapsedMs: () => number;
+  #level: number;
+  #filledAt: number;
+
+  /** @param perSecond 0 is no limit */
+  constructor({ perSecond, burst, elapsedMs }: { perSecond: number; burst: number; elapsedMs: () => number }) {
+    this.#perSecond = perSecond;
+    this.#burst = burst;
+    this.#elapsedMs = elapsedMs;
+    this.#level = burst;
+    this.#filledAt = elapsedMs();
+  }
+
+  /** Takes it whether it is there or not. */
+  spend(amount: number): void {
+    if (this.#perSecond === 0) return;
+    this.#fill();
+    this.#level -= amount;
+  }
+
+  /** Takes it only if it is there. */
+  take(amount: number): boolean {
+    if (this.#perSecond === 0) return true;
+    this.#fill();
+    if (this.#level < amount) return false;
+    this.#level -= amount;
+    return true;
+  }
+
+  /** Until it is no longer overdrawn; 0 if it isn't. */
+  waitMs(): number {
+    if (this.#perSecond === 0) return 0;
+    this.#fill();
+    return this.#level >= 0 ? 0 : Math.ceil((-this.#level / this.#perSecond) * 1000);
+  }
+
+  #fill(): void {
+    const now = this.#elapsedMs();
+    this.#level = Math.min(this.#burst, this.#level + ((now - this.#filledAt) / 1000) * this.#perSecond);
+    this.#filledAt = now;
+  }
+}

@@ -1,0 +1,139 @@
+/** What was begun is begun once, for as long as any copy of it can arrive. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { expect, onTestFinished, test } from 'vitest';
+import { asSessionId } from '../../../channel/keys.ts';
+import { openDatabase, type Database } from '../../../core/storage/database.ts';
+import {
+  createActions,
+  hashRequest,
+  KEPT_MS,
+  MAX_ACTIONS,
+  type Action,
+  type Actions,
+} from '../../../gateway/sealed/idempotency.ts';
+import { createFakeTime } from '../../core/fake-time.ts';
+import { runs } from '../../support/sampling.ts';
+
+function newHome(): string {
+  const home = mkdtempSync(join(tmpdir(), 'postern-actions-'));
+  onTestFinished(() => rmSync(home, { recursive: true }));
+  return home;
+}
+
+function open(home: string): Database {
+  const database = openDatabase(home);
+  onTestFinished(() => void database.close());
+  return database;
+}
+
+const key = (name: number): Uint8Array => {
+  const bytes = new Uint8Array(16);
+  new DataView(bytes.buffer).setUint32(0, name);
+  return bytes;
+};
+const action = (more: { device?: string; name?: number; body?: string; callNumber?: number } = {}): Action => ({
+  deviceId: more.device ?? 'phone',
+  key: key(more.name ?? 1),
+  requestHash: hashRequest({ method: 'POST', path: '/v1/x' }, [], Buffer.from(more.body ?? '')),
+  call: { sessionId: asSessionId(new Uint8Array(16)), callNumber: more.callNumber ?? 0 },
+});
+
+test('of two at once one is new, also when each has a connection of its own', () => {
+  const home = newHome();
+  const { now } = createFakeTime();
+  const [one, other] = [createActions(open(home), now), createActions(open(home), now)];
+  expect(one.begin(action({ callNumber: 7 }))).toEqual({ result: 'new' });
+  const { call } = action({ callNumber: 7 });
+  for (const actions of [one, other])
+    expect(actions.begin(action({ callNumber: 8 }))).toEqual({ result: 'repeat', call });
+  expect(other.begin(action({ body: 'other' }))).toEqual({ result: 'other_request' });
+  expect(other.begin(action({ device: 'tablet' }))).toEqual({ result: 'new' });
+});
+
+test('a full table refuses, evicts nobody, and stands in nobody else’s way', () => {
+  const { now, sleep } = createFakeTime();
+  const database = open(newHome());
+  const actions = createActions(database, now);
+  database.transaction(() => {
+    for (let name = 0; name < MAX_ACTIONS; name++) actions.begin(action({ name }));
+  })();
+  expect(actions.begin(action({ name: MAX_ACTIONS }))).toEqual({ result: 'full' });
+  expect(actions.begin(action({ name: 0 })).result).toBe('repeat');
+  expect(actions.begin(action({ name: MAX_ACTIONS - 1, body: 'other' })).result).toBe('other_request');
+  expect(actions.begin(action({ device: 'tablet', name: MAX_ACTIONS })).result).toBe('new');
+  sleep(KEPT_MS + 1);
+  expect(actions.begin(action({ name: MAX_ACTIONS })).result).toBe('new');
+  expect(database.prepare('SELECT count(*) FROM sealed_actions').pluck().get()).toBe(1);
+});
+
+test('it is remembered for 125 minutes, and so for longer than any session takes calls', () => {
+  const { now, sleep } = createFakeTime();
+  const actions = createActions(open(newHome()), now);
+  actions.begin(action());
+  for (const minutes of [11, 48, 60]) {
+    sleep(minutes * 60_000);
+    expect(actions.begin(action()).result).toBe('repeat');
+  }
+  sleep(KEPT_MS - 119 * 60_000);
+  expect(actions.begin(action()).result).toBe('repeat');
+  sleep(1);
+  expect(actions.begin(action()).result).toBe('new');
+});
+
+test('whatever comes in whatever order, over restarts, a key is new once in its time', () => {
+  const step = fc.oneof(
+    {
+      weight: 8,
+      arbitrary: fc.record({
+        device: fc.constantFrom('phone', 'tablet'),
+        name: fc.nat(3),
+        body: fc.constantFrom('a', 'b'),
+      }),
+    },
+    { weight: 3, arbitrary: fc.record({ sleepMs: fc.integer({ min: 0, max: KEPT_MS }) }) },
+    { weight: 1, arbitrary: fc.constantFrom('restart' as const) },
+    { weight: 1, arbitrary: fc.record({ forget: fc.constantFrom('phone', 'tablet') }) },
+  );
+  const home = newHome();
+  const time = createFakeTime();
+  const cleaner = createActions(open(home), time.now);
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      for (const device of ['phone', 'tablet']) cleaner.forget(device);
+      let actions: Actions = createActions(open(home), time.now);
+      const begun = new Map<string, { readonly atMs: number; readonly body: string }>();
+      for (const [at, one] of steps.entries()) {
+        if (one === 'restart') actions = createActions(open(home), time.now);
+        else if ('sleepMs' in one) time.sleep(one.sleepMs);
+        else if ('forget' in one) {
+          actions.forget(one.forget);
+          for (const name of begun.keys()) if (name.startsWith(one.forget)) begun.delete(name);
+        } else {
+          const name = `${one.device} ${one.name}`;
+          const before = begun.get(name);
+          const isKnown = before !== undefined && before.atMs >= time.now() - KEPT_MS;
+          const expected = !isKnown ? 'new' : before.body === one.body ? 'repeat' : 'other_request';
+          expect(actions.begin(action({ ...one, callNumber: at })).result).toBe(expected);
+          if (!isKnown) begun.set(name, { atMs: time.now(), body: one.body });
+        }
+      }
+    }),
+    runs(400),
+  );
+});
+
+test('another request is one that differs in anything that its handler sees', () => {
+  const asked = [
+    [{ method: 'POST', path: '/a' }, [], ''],
+    [{ method: 'PUT', path: '/a' }, [], ''],
+    [{ method: 'POST', path: '/b' }, [], ''],
+    [{ method: 'POST', path: '/a', query: 'b' }, [], ''],
+    [{ method: 'POST', path: '/a' }, [['accept', 'b']], ''],
+    [{ method: 'POST', path: '/a' }, [], 'b'],
+  ] as const;
+  const hashes = asked.map(([head, headers, body]) => Buffer.from(hashRequest(head, headers, Buffer.from(body))));
+  expect(new Set(hashes.map((hash) => hash.toString('hex'))).size).toBe(asked.length);
+});
