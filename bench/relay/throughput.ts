@@ -65,7 +65,7 @@ export async function measure(pipe: Pipe, { frameBytes, ms }: { frameBytes: numb
       else connectionCredit += connectionTaken;
       connectionTaken = 0;
     }
-    if (!hasCredit) pump();
+    pump();
   };
   sender.on('message', onGrant);
   receiver.on('message', onData);
