@@ -8,7 +8,7 @@ import type { RelayedStream, StreamSide } from './relayed-stream.ts';
 import type { TagGrant } from './tag-list.ts';
 import { TokenBucket } from './token-bucket.ts';
 import { RELAY_CODE, RelayError } from './wire/codes.ts';
-import { dataStream, HEADER_BYTES, isEnd, type Frame, type TagClass } from './wire/frame.ts';
+import { dataStream, HEADER_BYTES, hasEnd, type Frame, type TagClass } from './wire/frame.ts';
 import { OP } from './wire/op.ts';
 
 /** Each costs the gateway a handshake. */
@@ -129,7 +129,7 @@ export class ClientSide implements PeerRole, StreamSide {
     quota.spend(routingId, length);
     const stream = this.#find(id);
     if (stream !== undefined && quota.isUsedUp(routingId)) stream.reset(RELAY_CODE.quota);
-    else stream?.pass('up', message, isEnd(message));
+    else stream?.pass('up', message, hasEnd(message));
   }
 
   /** `undefined` for one that is over, of which frames may still be on their way. */

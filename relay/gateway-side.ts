@@ -9,7 +9,7 @@ import { RelayedStream, type StreamSide } from './relayed-stream.ts';
 import { TagList, type TagGrant } from './tag-list.ts';
 import { TokenBucket } from './token-bucket.ts';
 import { RELAY_CODE, RelayError } from './wire/codes.ts';
-import { dataStream, HEADER_BYTES, isEnd, type Frame } from './wire/frame.ts';
+import { dataStream, HEADER_BYTES, hasEnd, type Frame } from './wire/frame.ts';
 
 const LAST_STREAM = 0xffff_ffff;
 
@@ -130,7 +130,7 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     this.#context.quota.spend(this.routingId, length);
     const stream = this.#find(id);
     if (stream !== undefined && this.#context.quota.isUsedUp(this.routingId)) stream.reset(RELAY_CODE.quota);
-    else stream?.pass('down', message, isEnd(message));
+    else stream?.pass('down', message, hasEnd(message));
   }
 
   /** Nothing more of those clients comes through, from this moment on. */

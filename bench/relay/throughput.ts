@@ -28,7 +28,8 @@ export async function measure(pipe: Pipe, { frameBytes, ms }: { frameBytes: numb
   let [startedAt, counted] = [performance.now(), 0];
 
   const pump = (): void => {
-    for (let isMoving = true; isMoving && !isOver;) {
+    if (isOver) return;
+    for (let isMoving = true; isMoving;) {
       isMoving = false;
       for (const [index, frame] of frames.entries()) {
         if ((credit[index] ?? 0) < frameBytes || connectionCredit < frameBytes || sender.bufferedAmount > 262_144)

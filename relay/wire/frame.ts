@@ -369,7 +369,7 @@ export function dataStream(bytes: Uint8Array): number {
 }
 
 /** Of a DATA frame. */
-export function isEnd(bytes: Uint8Array): boolean {
+export function hasEnd(bytes: Uint8Array): boolean {
   return bytes[1] === END_FLAG;
 }
 
