@@ -8,7 +8,7 @@ import type { RelayedStream, StreamSide } from './relayed-stream.ts';
 import type { TagGrant } from './tag-list.ts';
 import { TokenBucket } from './token-bucket.ts';
 import { RELAY_CODE, RelayError } from './wire/codes.ts';
-import { HEADER_BYTES, type Frame, type TagClass } from './wire/frame.ts';
+import { dataStream, HEADER_BYTES, hasEnd, type Frame, type TagClass } from './wire/frame.ts';
 import { OP } from './wire/op.ts';
 
 /** Each costs the gateway a handshake. */
@@ -63,8 +63,10 @@ export class ClientSide implements PeerRole, StreamSide {
   }
 
   receive(message: Buffer): void {
+    const stream = dataStream(message);
+    if (stream > 0) return this.#data(stream, message);
     const frame = decodeBeyondBeat(this.peer, message);
-    if (frame !== undefined) this.#accept(frame, message);
+    if (frame !== undefined) this.#accept(frame);
   }
 
   clear(): void {
@@ -86,13 +88,11 @@ export class ClientSide implements PeerRole, StreamSide {
     this.#context.log({ event: 'client gone', route: routingId.slice(0, 4), code, bytesIn, bytesOut });
   }
 
-  #accept(frame: Frame, message: Buffer): void {
+  #accept(frame: Frame): void {
     switch (frame.type) {
       case 'open':
         if (frame.connectionTag !== undefined || frame.stream <= this.#lastId) break;
         return this.#open(frame.stream, frame.op);
-      case 'data':
-        return this.#data(frame, message);
       case 'window':
         if (frame.stream === 0) this.outbox.grant(frame.credit);
         else this.#find(frame.stream)?.grant('down', frame.credit);
@@ -121,7 +121,7 @@ export class ClientSide implements PeerRole, StreamSide {
     return undefined;
   }
 
-  #data({ stream: id, isEnd }: Extract<Frame, { type: 'data' }>, message: Buffer): void {
+  #data(id: number, message: Buffer): void {
     const { quota } = this.#context;
     const { routingId } = this.#joined;
     const length = message.length - HEADER_BYTES;
@@ -129,7 +129,7 @@ export class ClientSide implements PeerRole, StreamSide {
     quota.spend(routingId, length);
     const stream = this.#find(id);
     if (stream !== undefined && quota.isUsedUp(routingId)) stream.reset(RELAY_CODE.quota);
-    else stream?.pass('up', message, isEnd);
+    else stream?.pass('up', message, hasEnd(message));
   }
 
   /** `undefined` for one that is over, of which frames may still be on their way. */

@@ -9,7 +9,7 @@ import { RelayedStream, type StreamSide } from './relayed-stream.ts';
 import { TagList, type TagGrant } from './tag-list.ts';
 import { TokenBucket } from './token-bucket.ts';
 import { RELAY_CODE, RelayError } from './wire/codes.ts';
-import { HEADER_BYTES, type Frame } from './wire/frame.ts';
+import { dataStream, HEADER_BYTES, hasEnd, type Frame } from './wire/frame.ts';
 
 const LAST_STREAM = 0xffff_ffff;
 
@@ -73,8 +73,10 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
   }
 
   receive(message: Buffer): void {
+    const stream = dataStream(message);
+    if (stream > 0) return this.#data(stream, message);
     const frame = decodeBeyondBeat(this.peer, message);
-    if (frame !== undefined) this.#accept(frame, message);
+    if (frame !== undefined) this.#accept(frame);
   }
 
   clear(): void {
@@ -103,15 +105,13 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     return this.#lastId >= LAST_STREAM ? RELAY_CODE.draining : undefined;
   }
 
-  #accept(frame: Frame, message: Buffer): void {
+  #accept(frame: Frame): void {
     switch (frame.type) {
       case 'allow':
         if (!this.#tags.allow(frame.allowances)) this.peer.send({ type: 'error', code: RELAY_CODE.tooMany });
         return;
       case 'deny':
         return this.#deny(frame.tags);
-      case 'data':
-        return this.#data(frame, message);
       case 'window':
         if (frame.stream === 0) this.outbox.grant(frame.credit);
         else this.#find(frame.stream)?.grant('up', frame.credit);
@@ -124,13 +124,13 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     }
   }
 
-  #data({ stream: id, isEnd }: Extract<Frame, { type: 'data' }>, message: Buffer): void {
+  #data(id: number, message: Buffer): void {
     const length = message.length - HEADER_BYTES;
     if (!this.#meter.arrived(length)) throw new RelayError(RELAY_CODE.flow);
     this.#context.quota.spend(this.routingId, length);
     const stream = this.#find(id);
     if (stream !== undefined && this.#context.quota.isUsedUp(this.routingId)) stream.reset(RELAY_CODE.quota);
-    else stream?.pass('down', message, isEnd);
+    else stream?.pass('down', message, hasEnd(message));
   }
 
   /** Nothing more of those clients comes through, from this moment on. */

@@ -12,8 +12,8 @@ export const DEFAULT_LIMITS = {
   handshakesPerSecond: 2,
   /** New connections from one address (IPv6: a /64); 0 is no limit, for a relay behind a proxy that counts them. */
   connectionsPerMinute: 20,
-  /** Connections that have not yet said who they are. */
-  unnamedConnections: 2048,
+  /** Connections that have not yet said who they are: more of them at once would only make all of them late. */
+  unnamedConnections: 256,
   /** Of one gateway and all its clients; 0 is no limit. */
   bytesPerSecond: 2 * 1024 * 1024,
   burstBytes: 8 * 1024 * 1024,

@@ -18,6 +18,7 @@ export class Outbox {
   /** Flows with bytes that wait, in turn. */
   #turns: Flow[] = [];
   #credit: number;
+  #hasMoved = false;
   #movedAt = 0;
   readonly #paused = new Set<RelayPeer>();
 
@@ -46,7 +47,7 @@ export class Outbox {
   }
 
   hold(flow: Flow, bytes: Uint8Array): void {
-    if (this.#turns.length === 0) this.#movedAt = this.#context.elapsedMs();
+    if (this.#turns.length === 0) this.#hasMoved = true;
     if (flow.queue.length === 0) this.#turns.push(flow);
     flow.queue.push(bytes);
     this.#context.held.bytes += bytes.length;
@@ -74,9 +75,12 @@ export class Outbox {
     peer.pause();
   }
 
-  /** Ends what has waited for too long. */
+  /** Once a second: ends what has waited for too long. */
   endStalled(): void {
-    if (this.#turns.length === 0 || this.#context.elapsedMs() - this.#movedAt < STALLED_MS) return;
+    if (this.#turns.length === 0) return;
+    if (this.#hasMoved) this.#movedAt = this.#context.elapsedMs();
+    this.#hasMoved = false;
+    if (this.#context.elapsedMs() - this.#movedAt < STALLED_MS) return;
     for (const { stream } of this.#turns) stream.reset(RELAY_CODE.timeout);
   }
 
@@ -96,7 +100,7 @@ export class Outbox {
   }
 
   #send(flow: Flow, frame: Uint8Array, isEnd: boolean): void {
-    this.#movedAt = this.#context.elapsedMs();
+    this.#hasMoved = true;
     const { tally } = this.#context.metrics;
     tally.bytes += frame.length - HEADER_BYTES;
     tally.frames += 1;

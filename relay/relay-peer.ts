@@ -39,6 +39,7 @@ export class RelayPeer {
   #framesWaiting = 0;
   #isBlocked = false;
   #isGone = false;
+  #hasHeard = false;
   #heardAt: number;
   #pingAt: number;
 
@@ -49,7 +50,6 @@ export class RelayPeer {
     this.#heardAt = context.elapsedMs();
     this.#pingAt = this.#nextPing();
     this.#sent = () => {
-      this.#framesWaiting -= 1;
       if (this.#isBlocked && this.isClear) {
         this.#isBlocked = false;
         this.role.clear();
@@ -62,7 +62,8 @@ export class RelayPeer {
 
   /** Whether it is to be given data. If not, its role is told when it is. */
   get isClear(): boolean {
-    const isClear = this.#framesWaiting < MAX_BUFFERED_FRAMES && this.#socket.bufferedAmount < MAX_BUFFERED_BYTES;
+    const buffered = this.#socket.bufferedAmount;
+    const isClear = buffered === 0 || (buffered < MAX_BUFFERED_BYTES && this.#framesWaiting < MAX_BUFFERED_FRAMES);
     if (!isClear) this.#isBlocked = true;
     return isClear;
   }
@@ -78,11 +79,14 @@ export class RelayPeer {
   /** @param frame one whole frame, which nobody changes from now on */
   sendBytes(frame: Uint8Array): void {
     if (this.#isGone) return;
-    this.#framesWaiting += 1;
+    const buffered = this.#socket.bufferedAmount;
+    this.#framesWaiting = buffered === 0 ? 1 : this.#framesWaiting + 1;
     this.bytesOut += frame.length;
-    this.#socket.send(frame, BINARY, this.#sent);
-    if (this.#framesWaiting > HARD_BUFFERED_FRAMES || this.#socket.bufferedAmount > HARD_BUFFERED_BYTES)
-      this.#end(RELAY_CODE.flow);
+    // Only near the limit, where it may be waited for: a callback costs as much as the rest.
+    const isNearLimit = this.#framesWaiting * 2 > MAX_BUFFERED_FRAMES || buffered * 2 > MAX_BUFFERED_BYTES;
+    if (isNearLimit) this.#socket.send(frame, BINARY, this.#sent);
+    else this.#socket.send(frame, BINARY);
+    if (this.#framesWaiting > HARD_BUFFERED_FRAMES || buffered > HARD_BUFFERED_BYTES) this.#end(RELAY_CODE.flow);
   }
 
   /** Says why, and closes. */
@@ -115,6 +119,8 @@ export class RelayPeer {
   /** Looks whether it is time for a PING, or too late for anything. */
   beat(): void {
     const now = this.#context.elapsedMs();
+    if (this.#hasHeard) this.#heardAt = now;
+    this.#hasHeard = false;
     if (!this.#socket.isPaused && now - this.#heardAt > this.#context.limits.deadAfterMs) this.#end(RELAY_CODE.timeout);
     else if (now >= this.#pingAt) {
       this.#pingAt = this.#nextPing();
@@ -132,7 +138,7 @@ export class RelayPeer {
     if (this.#isGone) return;
     try {
       if (!isBinary || !Buffer.isBuffer(data)) throw new RelayError(RELAY_CODE.protocol);
-      this.#heardAt = this.#context.elapsedMs();
+      this.#hasHeard = true;
       this.bytesIn += data.length;
       this.role.receive(data);
     } catch (error) {

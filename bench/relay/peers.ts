@@ -26,16 +26,23 @@ export function nextFrame<Type extends Frame['type']>(
   type: Type,
 ): Promise<Extract<Frame, { type: Type }>> {
   return new Promise((resolve, reject) => {
+    const over = (): void => {
+      socket.off('message', onMessage);
+      socket.off('close', onClose);
+      socket.off('error', onError);
+    };
+    const onClose = (): void => reject(new Error('closed'));
+    const onError = (error: Error): void => reject(error);
     const onMessage = (data: Buffer): void => {
       const frame = decodeFrame(data);
       if (frame.type === 'error') reject(new Error(`refused: ${frame.code}`));
       if (frame.type !== type) return;
-      socket.off('message', onMessage);
+      over();
       resolve(frame as Extract<Frame, { type: Type }>);
     };
     socket.on('message', onMessage);
-    socket.once('close', () => reject(new Error('closed')));
-    socket.once('error', reject);
+    socket.on('close', onClose);
+    socket.on('error', onError);
   });
 }
 

@@ -28,7 +28,8 @@ export async function measure(pipe: Pipe, { frameBytes, ms }: { frameBytes: numb
   let [startedAt, counted] = [performance.now(), 0];
 
   const pump = (): void => {
-    for (let isMoving = true; isMoving && !isOver;) {
+    if (isOver) return;
+    for (let isMoving = true; isMoving;) {
       isMoving = false;
       for (const [index, frame] of frames.entries()) {
         if ((credit[index] ?? 0) < frameBytes || connectionCredit < frameBytes || sender.bufferedAmount > 262_144)
@@ -65,7 +66,7 @@ export async function measure(pipe: Pipe, { frameBytes, ms }: { frameBytes: numb
       else connectionCredit += connectionTaken;
       connectionTaken = 0;
     }
-    if (!hasCredit) pump();
+    pump();
   };
   sender.on('message', onGrant);
   receiver.on('message', onData);

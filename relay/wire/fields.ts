@@ -144,13 +144,3 @@ export function asciiBytes(text: string): Uint8Array {
 function isVisible(code: number): boolean {
   return code > 0x20 && code < 0x7f;
 }
-
-export function joinBytes(...parts: readonly Uint8Array[]): Uint8Array {
-  const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
-}

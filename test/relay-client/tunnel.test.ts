@@ -185,3 +185,30 @@ test('a clock that is hours off lets the same devices in', async () => {
     ended(await join(relay.url, tunnel.key.routingId));
   }
 });
+
+test('of a hundred streams one is not read: the others’ answers come whole, and the relay holds no more than that one’s', async () => {
+  const relay = await relayHere({ bytesPerSecond: 0, streamsPerConnection: 100 });
+  async function* pieces(count: number): AsyncGenerator<Uint8Array> {
+    for (let made = 0; made < count; made += 1) yield new Uint8Array(16_384).fill(made);
+  }
+  const tunnel = ended(
+    await connectedTunnel(relay.url, {
+      onStream: async (stream) => {
+        const [kind] = await collect(stream.bytes);
+        await stream.answer(pieces(kind === 1 ? 1_000_000 : 40)).catch(() => undefined);
+      },
+    }),
+  );
+  const joined = ended(await join(relay.url, tunnel.key.routingId));
+  const ask = async (kind: number): Promise<AsyncIterable<Uint8Array>> => {
+    const stream = joined.open(OP.call);
+    await stream.write(Uint8Array.of(kind));
+    stream.end();
+    return stream.answer;
+  };
+  const slow = (await ask(1))[Symbol.asyncIterator]();
+  await slow.next();
+  const answers = await Promise.all(Array.from({ length: 99 }, async () => collect(await ask(0))));
+  expect(answers.map(({ length }) => length)).toEqual(answers.map(() => 40 * 16_384));
+  expect(relay.heldBytes()).toBeLessThanOrEqual(262_144);
+});

@@ -103,14 +103,3 @@ export const codesAt = ({ running }: ServiceHere): readonly string[] =>
 
 /** Another code than this one. */
 export const wrong = (code: string, by = 1): string => String((Number(code) + by) % 1_000_000).padStart(6, '0');
-
-export const jsonBytes = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
-
-/** What a gateway answers that is none. */
-export const fakeChallenge = (gatewayKey: Uint8Array) => ({
-  v: 1,
-  nonce: Buffer.from(crypto.randomBytes(16)).toString('base64url'),
-  gatewayKey: Buffer.from(gatewayKey).toString('base64url'),
-  name: 'home',
-  expiresIn: 120,
-});
