@@ -10,7 +10,7 @@ import { Responder } from '../../channel/responder.ts';
 import type { Answered } from '../support/between.ts';
 import { CodePairing } from '../support/code-pairing.ts';
 import { newStaticKey } from '../support/raw-device.ts';
-import { fakeChallenge, jsonBytes, wrong } from '../support/raw-discovery.ts';
+import { wrong } from '../support/raw-discovery.ts';
 import { codeOf } from '../support/sealed-client.ts';
 
 const crypto = gatewayCrypto('node');
@@ -22,14 +22,20 @@ beforeEach(async () => {
 });
 afterEach(() => lan.end());
 
+const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
+const fakeChallenge = (gatewayKey: Uint8Array) => ({
+  v: 1,
+  nonce: formatBase64url(crypto.randomBytes(16)),
+  gatewayKey: formatBase64url(gatewayKey),
+  name: 'home',
+  expiresIn: 120,
+});
+
 describe('somebody in between', () => {
   /** Changes the challenge that the device gets. */
   const swapGatewayKey = (key: Uint8Array, answer: Answered): Answered => ({
     ...answer,
-    body: jsonBytes({
-      ...(JSON.parse(Buffer.from(answer.body).toString()) as object),
-      gatewayKey: formatBase64url(key),
-    }),
+    body: json({ ...(JSON.parse(Buffer.from(answer.body).toString()) as object), gatewayKey: formatBase64url(key) }),
   });
 
   test('who swaps the gateway’s key is found out', async () => {
@@ -185,7 +191,7 @@ describe('somebody in between', () => {
       const isOpen = passing.body[1] === 0x20;
       const envelope = isOpen ? decodeEnvelope(passing.body) : undefined;
       if (envelope?.kind !== 'discoveryOpen') return forward(passing);
-      const about = jsonBytes({ name: 'the tablet', platform: 'ios' });
+      const about = json({ name: 'the tablet', platform: 'ios' });
       return forward({ ...passing, body: Buffer.from(encodeEnvelope({ ...envelope, about })) });
     });
     expect(await codeOf(lan.pairAt(one.url))).toBe('incompatible');
@@ -240,7 +246,7 @@ describe('a fake gateway', () => {
     const key = anyKey();
     const asked: number[] = [];
     const gateway = await lan.fake((path, body) => {
-      if (path === '/pair/challenge') return jsonBytes(fakeChallenge(key));
+      if (path === '/pair/challenge') return json(fakeChallenge(key));
       const share = answer === undefined ? new Uint8Array(32) : anyShare();
       return body[1] === 0x22 && answer !== undefined ? answer : encodeEnvelope({ kind: 'discoveryOpened', share });
     });
@@ -258,7 +264,7 @@ describe('a fake gateway', () => {
   ])('with %s', async (_, change, expected) => {
     const gateway = await lan.fake((path) =>
       path === '/pair/challenge'
-        ? jsonBytes({ ...fakeChallenge(anyKey()), ...change })
+        ? json({ ...fakeChallenge(anyKey()), ...change })
         : encodeEnvelope({ kind: 'discoveryOpened', share: anyShare() }),
     );
     expect(await codeOf(lan.pairAt(gateway.url, async () => '123456'))).toBe(expected);
@@ -269,7 +275,7 @@ describe('a fake gateway', () => {
     const key = anyKey();
     const gateway = await lan.fake((path) =>
       path === '/pair/challenge'
-        ? jsonBytes(fakeChallenge(key))
+        ? json(fakeChallenge(key))
         : encodeEnvelope({ kind: 'discoveryOpened', share: anyShare() }),
     );
     await codeOf(lan.pairAt(gateway.url, async () => '918273'));
