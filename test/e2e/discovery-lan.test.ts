@@ -168,7 +168,7 @@ describe.runIf(has(networkNamespaces))('another machine in the network', () => {
   /** Whether any program at home has UDP port 5353, which is 14E9 in hexadecimal. */
   async function hasMdnsSocket(): Promise<boolean> {
     const [command, ...rest] = [...network.home.within, 'cat', '/proc/net/udp'];
-    const child = spawn(command!, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
     return (await text(child.stdout)).includes(':14E9 ');
   }
 });
