@@ -1,4 +1,5 @@
 /** The process's own standard streams, as commands see them. */
+import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 import type { Terminal } from './command.ts';
 import { readInput } from './standard-input.ts';
@@ -41,11 +42,12 @@ function plain(text: string): string {
   return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
 }
 
-/** Without a terminal of its own: Ctrl-C then reaches the program as the signal that it is. */
+/** Without a terminal of its own: Ctrl-C then reaches the program as the signal that it is. Ctrl-D is an empty answer. */
 async function askUser(question: string, stop: AbortSignal): Promise<string> {
   const reader = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
   try {
-    return await reader.question(question, { signal: stop });
+    // A reader whose input has ended leaves its question open for ever.
+    return await Promise.race([reader.question(question, { signal: stop }), once(reader, 'close').then(() => '')]);
   } catch (error) {
     if (stop.aborted) return '';
     throw error;

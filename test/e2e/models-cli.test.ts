@@ -31,12 +31,13 @@ const cli = (...args: string[]): Promise<CliResult> => runCli(['models', ...args
 
 /** In a terminal of its own, as util-linux' `script` makes one, with a person who types as soon as they are asked. */
 async function typed(words: string, ...args: string[]): Promise<{ readonly code: number; readonly screen: string }> {
-  const command = [process.execPath, cliPath, 'models', ...args].join(' ');
+  // A shell that stays in between dies of the Ctrl-C that the program takes.
+  const command = ['exec', process.execPath, cliPath, 'models', ...args].join(' ');
   const child = spawn('script', ['-qec', command, '/dev/null'], { env: { ...process.env, ...environment() } });
   let screen = '';
   child.stdout.on('data', (chunk: Buffer) => {
     screen += chunk.toString();
-    if (screen.includes('[y/N]')) child.stdin.end(words);
+    if (screen.includes('[y/N]') && !child.stdin.writableEnded) child.stdin.end(words);
   });
   const [code] = (await once(child, 'close')) as [number];
   return { code, screen };
@@ -73,7 +74,7 @@ describe('rm', () => {
 
   test.runIf(has(terminals))('takes no for an answer, and Ctrl-C, and yes', async () => {
     await putFile(join(modelsDir, 'mine.gguf'), model());
-    for (const words of ['n\n', '\n', '\u0003']) {
+    for (const words of ['n\n', '\n', '\u0003', '\u0004']) {
       expect(await typed(words, 'rm', 'mine')).toMatchObject({
         code: 1,
         screen: expect.stringContaining('Nothing was'),
