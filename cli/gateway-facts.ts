@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { isLabel } from '../identity/access-claims.ts';
 import { gatewayFingerprint } from '../identity/gateway-name.ts';
 import { MAX_INVITE_URLS, type InviteRelay } from '../identity/invite-code.ts';
-import type { GatewayFacts } from '../identity/node/device-registry.ts';
+import type { GatewayFacts } from '../identity/pairing.ts';
 import type { GatewayKey } from '../identity/secret-keys.ts';
 import { reachableUrls } from './addresses.ts';
 

@@ -9,7 +9,7 @@ import type { ModelCatalog } from '../core/inference/model-catalog.ts';
 import type { ModelDetailsReader } from '../core/inference/model-details.ts';
 import type { ModelDigests } from '../core/inference/model-digests.ts';
 import type { ResponseStore } from '../core/responses/response-store.ts';
-import type { GatewayFacts } from '../identity/node/device-registry.ts';
+import type { GatewayFacts } from '../identity/pairing.ts';
 import type { GatewayKey } from '../identity/secret-keys.ts';
 import type { AccessKeySource } from './access-key-source.ts';
 import type { ApprovalFeed } from './approval-feed.ts';

@@ -5,7 +5,7 @@ import type { CallHead, CallReference, HeaderList, RequestHead } from '../../cha
 import type { Database } from '../../core/storage/database.ts';
 import type { SetTimer } from '../../core/timer.ts';
 import type { DeviceRecord } from '../../identity/node/device-registry.ts';
-import { CONFIRM_PATH } from '../../identity/pairing.ts';
+import { CONFIRM_PATH, encodeGatewayFacts, HOME_PATH } from '../../identity/pairing.ts';
 import type { Pairings } from '../access-key-source.ts';
 import { outwardError, RequestError } from '../errors.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
@@ -87,6 +87,7 @@ class Dispatch {
     const device = this.#options.pairings.devices.findByKey(call.deviceKey);
     if (device === undefined) return call.abort(REVOKED);
     this.#options.pairings.devices.touch(device, source.transport);
+    if (head.head.method === 'GET' && head.head.path === HOME_PATH) return this.#tellHome(call);
     return this.#route(call, {
       head: head.head,
       headers: allowedHeaders(head.head.headers),
@@ -111,6 +112,12 @@ class Dispatch {
     }
     if (purpose.kind === 'session') throw new TypeError('a session is not for pairing');
     return this.#options.discovery.confirm({ challenge: purpose.challenge, deviceKey, body });
+  }
+
+  /** For a device that was paired when home was elsewhere, or had no relay. */
+  #tellHome({ log }: SealedCall): void {
+    const { gatewayFacts, pairings } = this.#options;
+    putWhole(log, { status: 200, headers: JSON_HEADERS }, encodeGatewayFacts(gatewayFacts(pairings.gatewayKey())));
   }
 
   #cancel(call: SealedCall, reference: CallReference): void {

@@ -5,8 +5,8 @@
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { PublicKey } from '../../channel/keys.ts';
 import type { ApprovalOutcome, ApprovalQueue } from '../../core/approvals/approval-queue.ts';
-import { findDeviceDescription, type DeviceDescription } from '../../identity/pairing.ts';
-import type { DeviceRegistry, GatewayFacts, Redemption } from '../../identity/node/device-registry.ts';
+import { findDeviceDescription, type DeviceDescription, type GatewayFacts } from '../../identity/pairing.ts';
+import type { DeviceRegistry, Redemption } from '../../identity/node/device-registry.ts';
 import type { InviteRecord, InviteRegistry } from '../../identity/node/invite-registry.ts';
 import type { GatewayKey } from '../../identity/secret-keys.ts';
 import { RequestError } from '../errors.ts';

@@ -4,7 +4,7 @@ import { asPsk } from '../../channel/keys.ts';
 import { nobleCrypto } from '../../channel/noble.ts';
 import { deriveRelayTag } from '../../channel/relay-tag.ts';
 import { isLabel, type Scope } from '../access-claims.ts';
-import type { DeviceDescription, PairingGrant } from '../pairing.ts';
+import type { DeviceDescription, GatewayFacts } from '../pairing.ts';
 import { createColumnCipher, type RandomBytes } from '../sealed-column.ts';
 import type { AccessKeyRegistry } from './access-key-registry.ts';
 import type { Database, Migrate } from './access-key-table.ts';
@@ -37,9 +37,6 @@ export interface DeviceRecord {
   readonly lastPath: 'lan' | 'relay' | undefined;
   readonly revokedAtS: number | undefined;
 }
-
-/** How the gateway names itself to a device, and where it can be found. */
-export type GatewayFacts = Pick<PairingGrant, 'gatewayName' | 'gatewayId' | 'relays' | 'urls'>;
 
 export interface Admission {
   /** For the device: an encoded `PairingGrant`. */

@@ -141,8 +141,7 @@ describe.runIf([networkNamespaces, packetCapture, coreDumps].every(has))(
 
       const memory = await dumpMemory(relay.process.pid!, folder);
       const url = relay.origin.replace('ws:', 'http:');
-      for (const machine of [network.home, network.guest])
-        await fetchOn(machine, `${url}/${disguised}/${LAST}`);
+      for (const machine of [network.home, network.guest]) await fetchOn(machine, `${url}/${disguised}/${LAST}`);
       const heard = (await Promise.all(captures.map((capture) => capture.end(LAST)))).map((flows) => flows.flat());
 
       const places = { home: heard[0]!, laptop: heard[1]!, memory: [memory] };

@@ -8,6 +8,7 @@ import { deriveRelayTag, tagDay } from '../../channel/relay-tag.ts';
 import { resolveSettings } from '../../core/config/settings.ts';
 import type { RelayResource } from '../../gateway/relays.ts';
 import { routes } from '../../gateway/routes.ts';
+import { findGatewayFacts, HOME_PATH } from '../../identity/pairing.ts';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
 import type { JoinedRelay } from '../../relay/wire/join-relay.ts';
 import { OP } from '../../relay/wire/op.ts';
@@ -86,6 +87,22 @@ test('a device is paired through it, and then calls through it, with the tag of 
     text: expect.stringContaining('foundation'),
   });
   expect((await devices()).find(device.grant.deviceId)).toMatchObject({ lastPath: 'relay' });
+});
+
+test('a device that was paired without it learns of it by asking, and nobody else does', async () => {
+  const device = await pairRaw(service.url, await newInvite(service));
+  const session = await rawSession(service.url, device);
+  const answer = await sendCall(`${service.url}/secure/call`, session, request('GET', HOME_PATH));
+  const { gatewayName, gatewayId } = device.grant;
+  expect(findGatewayFacts(answer.body)).toEqual({
+    gatewayName,
+    gatewayId,
+    urls: [],
+    relays: [{ origin: relay.url, routingId }],
+  });
+  for (const prefix of ['', '/v1']) {
+    expect((await fetch(`${service.url}${prefix}${HOME_PATH}`)).status).toBe(404);
+  }
 });
 
 test('an invite’s tag pairs, and opens no session of a device that is paired', async () => {

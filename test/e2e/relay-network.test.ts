@@ -73,7 +73,7 @@ describe.runIf([networkNamespaces, openssl].every(has))('a laptop that is somewh
   /** Within a second, which is a lot on one machine. */
   function reaches({ within }: Machine, address: string, port: number): boolean {
     const [command, ...args] = [...within, 'timeout', '1', 'bash', '-c', `exec 3<>/dev/tcp/${address}/${port}`];
-    return spawnSync(command!, args).status === 0;
+    return spawnSync(command, args).status === 0;
   }
   const atHome = (...args: string[]) => begin(network.home, args, gateway.home).ended;
   const onLaptop = (...args: string[]) => begin(network.guest, args, join(folder, 'laptop')).ended;

@@ -42,7 +42,7 @@ export const coreDumps: Requirement = {
 
 /** Certificates. */
 export const openssl: Requirement = {
-  isMet: spawnSync('openssl', ['version']).status === 0,
+  isMet: spawnSync('which', ['openssl']).status === 0,
   remedy: 'A certificate is made by the Debian package openssl.',
 };
 

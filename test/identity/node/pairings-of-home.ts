@@ -8,13 +8,9 @@ import { migrate, openDatabase, type Database } from '../../../core/storage/data
 import { deriveAgentKey } from '../../../identity/agent-key.ts';
 import { createAuditSeal } from '../../../identity/audit-seal.ts';
 import { createAccessKeyRegistry, type AccessKeyRegistry } from '../../../identity/node/access-key-registry.ts';
-import {
-  createDeviceRegistry,
-  type DeviceEvent,
-  type DeviceRegistry,
-  type GatewayFacts,
-} from '../../../identity/node/device-registry.ts';
+import { createDeviceRegistry, type DeviceEvent, type DeviceRegistry } from '../../../identity/node/device-registry.ts';
 import { createInviteRegistry, type InviteRegistry } from '../../../identity/node/invite-registry.ts';
+import type { GatewayFacts } from '../../../identity/pairing.ts';
 import { asAuditKey, asColumnKey, asMasterKey } from '../../../identity/secret-keys.ts';
 
 const master = asMasterKey(new Uint8Array(32).fill(7));
