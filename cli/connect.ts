@@ -2,12 +2,15 @@
 import { startConnectServer } from '../clients/connect/connect-server.ts';
 import { watchHome } from '../clients/connect/home-watch.ts';
 import { isInUse, type LoopbackListener } from '../clients/connect/loopback-listener.ts';
+import { watchWay } from '../clients/connect/way-watch.ts';
 import { connect as connectDevice, PosternError, type PosternClient } from '../clients/sdk/index.ts';
+import { relaysOf } from '../clients/sdk/relay.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { chooseGateway } from './gateways.ts';
 import { version } from './package.ts';
 import { listPairedGateways, loadPairedDevice, type PairedGateway } from './paired-gateways.ts';
+import { relaySocket } from './relay-socket.ts';
 
 export const connect: Command = {
   name: 'connect',
@@ -43,7 +46,9 @@ async function connectUntilStopped({ flags, positionals }: CommandInput, context
   const [port, allowedOrigins] = [portOf(flags['port']), originsOf(flags['allow-origin'])];
   const wanted = typeof flags['gateway'] === 'string' ? flags['gateway'] : undefined;
   const gateway = chooseGateway(await listPairedGateways(context.home), wanted);
-  const client = connectDevice(await loadPairedDevice(gateway, context), { clientVersion: `postern/${version}` });
+  const device = await loadPairedDevice(gateway, context);
+  const transports = relaysOf(device, { webSocket: relaySocket(context.environment) });
+  const client = connectDevice(device, { clientVersion: `postern/${version}`, transports });
   try {
     await serveHome({ client, gateway, port, allowedOrigins, asJson: flags['json'] === true }, context);
   } finally {
@@ -64,19 +69,29 @@ interface Serving {
 async function serveHome(serving: Serving, context: CommandContext): Promise<void> {
   const { client, gateway, port, allowedOrigins } = serving;
   const { terminal, stop, stopNow } = context;
+  const say = (words: string): void => terminal.say(words);
+  const tellWay = watchWay(say);
   const watch = watchHome({
-    probe: (signal) => askHome(client, signal),
-    say: (words) => terminal.say(words),
+    async probe(signal) {
+      await askHome(client, signal);
+      tellWay(client.path);
+    },
+    say,
     setTimer: setProcessTimer,
   });
   const listener = await listening(port, () =>
     startConnectServer({
       port,
-      fetch: client.fetch,
+      async fetch(...request) {
+        const answer = await client.fetch(...request);
+        tellWay(client.path);
+        return answer;
+      },
       gatewayName: gateway.gatewayName,
       allowedOrigins,
       onOutcome(error) {
         watch.note(error);
+        tellWay(client.path);
         if (error !== undefined && !(error instanceof PosternError)) sayFault(error, context);
       },
     }),

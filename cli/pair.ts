@@ -6,11 +6,13 @@ import {
   type InviteDescription,
   type PairedDevice,
 } from '../clients/sdk/index.ts';
+import { relayOfInvite } from '../clients/sdk/relay.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { confirm } from './confirm.ts';
 import { version } from './package.ts';
 import { pairWithCode } from './pair-with-code.ts';
 import { listPairedGateways, openPairingStorage } from './paired-gateways.ts';
+import { relaySocket } from './relay-socket.ts';
 import { nameOf, report } from './this-device.ts';
 
 export const pair: Command = {
@@ -79,9 +81,10 @@ function readInvite(pasted: string): InviteDescription {
         "If it should be good still, look at this machine's clock.",
     );
   }
-  if (invite.urls.length > 0) return invite;
+  if (invite.urls.length > 0 || invite.relayOrigin !== undefined) return invite;
   throw new CommandError(
-    'this invite names no address at home. Start the service there with --expose, and make a new one: "postern invite".',
+    'this invite names no way home. Start the service there with --expose or with a relay (the setting relay.urls), ' +
+      'and make a new one: "postern invite".',
   );
 }
 
@@ -98,6 +101,7 @@ function showInvite(invite: InviteDescription, { terminal }: CommandContext): vo
     [
       `Gateway    ${invite.gatewayId}`,
       ...invite.urls.map((url, at) => `${at === 0 ? 'Addresses' : '         '}  ${url}`),
+      ...(invite.relayOrigin === undefined ? [] : [`Relay      ${invite.relayOrigin}`]),
       `Good until ${localTime(invite.expiresAtMs)}, ${invite.isForOneAgent ? 'for one agent' : 'for every agent'}`,
       'At home "postern invite" has shown the same line of digits.',
     ].join('\n'),
@@ -118,7 +122,9 @@ async function redeemHere(
   }
   try {
     const device = { name, platform: process.platform };
-    return await redeem(invite.code, { device, storage, signal: stop, clientVersion: `postern/${version}` });
+    const transports = relayOfInvite(invite.code, { webSocket: relaySocket(context.environment) });
+    const clientVersion = `postern/${version}`;
+    return await redeem(invite.code, { device, storage, signal: stop, clientVersion, transports });
   } catch (error) {
     if (stop.aborted) return undefined;
     throw error instanceof PosternError ? new CommandError(error.message) : error;

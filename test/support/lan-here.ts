@@ -5,8 +5,8 @@ import { onTestFinished } from 'vitest';
 
 export interface LanHere {
   readonly url: string;
-  /** How often somebody connected. */
-  readonly connections: number;
+  /** Connections over which something was sent: a client of Node opens others that it has no use for. */
+  readonly asked: number;
   /** How many of those are open. */
   readonly open: number;
   /** Cuts what is connected, and refuses all others. */
@@ -17,11 +17,11 @@ export interface LanHere {
 /** Until the test ends. @param targetUrl where it leads; without it, it swallows what it is sent and never answers */
 export async function lanHere(targetUrl?: string): Promise<LanHere> {
   const sockets = new Set<Socket>();
-  let connections = 0;
+  const asked = new Set<Socket>();
   const listen = async (port: number): Promise<Server> => {
     const server = createServer((inside) => {
-      connections += 1;
       keep(inside);
+      inside.once('data', () => asked.add(inside));
       if (targetUrl === undefined) return void inside.resume();
       const outside = connect(Number(new URL(targetUrl).port), '127.0.0.1');
       keep(outside);
@@ -51,11 +51,11 @@ export async function lanHere(targetUrl?: string): Promise<LanHere> {
   onTestFinished(leave);
   return {
     url: `http://127.0.0.1:${port}`,
-    get connections() {
-      return connections;
+    get asked() {
+      return asked.size;
     },
     get open() {
-      return sockets.size;
+      return [...asked].filter((socket) => sockets.has(socket)).length;
     },
     leave,
     async return() {
