@@ -48,8 +48,16 @@ export async function run(argv: readonly string[]): Promise<void> {
   process.exitCode = await dispatch(argv, context);
   process.off('SIGINT', onSignal);
   process.off('SIGTERM', onSignal);
-  // A connection that a library keeps for later is nothing to wait for after Ctrl-C.
-  if (stopSignal.signal.aborted) process.exit();
+  await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
+  // A connection that a library keeps for later, or still tries to make, is nothing to wait for.
+  process.exit();
+}
+
+function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    if (stream.destroyed) resolve();
+    else stream.write('', () => resolve());
+  });
 }
 
 async function dispatch([name, ...args]: readonly string[], context: CommandContext): Promise<ExitCode> {

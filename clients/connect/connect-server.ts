@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PosternClient } from '../sdk/index.ts';
 import { sendAnswer } from './answer.ts';
-import { encodeFailure, failureOf, Refusal } from './failure.ts';
+import { encodeFailure, encodeLastWords, failureOf, Refusal } from './failure.ts';
 import { listenOnLoopback, type LoopbackListener } from './loopback-listener.ts';
 import { endAfterRequest, readBody } from './request-body.ts';
 import { admit, ALLOW, METHODS, preflightHeaders } from './web-guard.ts';
@@ -102,7 +102,8 @@ async function carryHome(
       ...(isRead(request.method) || body.length === 0 ? {} : { body }),
       signal: gone,
     });
-    await sendAnswer(response, answered, gone);
+    const lastWords = (error: unknown, type: string) => encodeLastWords(failureOf(error), request.url ?? '', type);
+    await sendAnswer(response, answered, { gone, lastWords });
     options.onOutcome();
   } catch (error) {
     if (gone.aborted) return;
@@ -118,9 +119,9 @@ function sentHeaders(headers: IncomingMessage['headers']): [string, string][] {
   });
 }
 
-/** An answer that had begun was cut off when it failed; that is all that can still be told. */
+/** An answer that had begun has said what it could. */
 async function sendFailure(error: unknown, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (response.headersSent || response.destroyed) return void response.destroy();
+  if (response.headersSent || response.destroyed) return;
   const failure = failureOf(error);
   const text = JSON.stringify(encodeFailure(failure, request.url ?? ''));
   response.writeHead(failure.status, {

@@ -130,6 +130,14 @@ export function encodeFailure({ code, status, message }: Failure, target: string
   }
 }
 
+/** The same in the middle of a stream; `undefined` for an answer that has no place for it. @param type its content type */
+export function encodeLastWords(failure: Failure, target: string, type: string): string | undefined {
+  const body = JSON.stringify(encodeFailure(failure, target));
+  if (type.startsWith('application/x-ndjson')) return `${body}\n`;
+  if (!type.startsWith('text/event-stream')) return undefined;
+  return `${styleOf(target) === 'anthropic' ? 'event: error\n' : ''}data: ${body}\n\n`;
+}
+
 /** https://platform.claude.com/docs/en/api/errors */
 function anthropicType(status: number): string {
   if (status === 413) return 'request_too_large';

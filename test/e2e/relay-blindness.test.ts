@@ -159,7 +159,7 @@ describe.runIf([networkNamespaces, packetCapture, coreDumps].every(has))(
         expect(overheard(bytes, bytesOf(secrets)), place).toEqual([]);
       }
       const log = Buffer.from(relay.log());
-      expect(log.toString()).toMatch(/^gateway [a-z2-7]{4}$/m);
+      expect(log.toString()).toMatch(/: gateway [a-z2-7]{4}$/m);
       expect(overheard([log], bytesOf(secrets))).toEqual([]);
       // Of whose route it is, four characters and no more.
       const { stdout } = await onHome(['relay', 'status', '--json']);

@@ -279,19 +279,39 @@ describe('an answer', () => {
     await until(() => asked[0]?.signal.aborted);
   });
 
-  test('that breaks off at home is no whole answer here', async () => {
-    const source = pieces();
-    const { port, outcomes } = await start(() => new Response(source.body, { headers: stream }));
-    const sent = request({ port, path: '/v1/x', agent: false }).end();
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-    await source.give('data: 1\n\n');
-    await once(answer, 'data');
-    answer.resume();
-    const broken = once(answer, 'error');
-    await source.fail(new PosternError('truncated'));
-    expect(await broken).toMatchObject([{ code: 'ECONNRESET' }]);
-    await until(() => outcomes.length === 1);
-  });
+  const { message } = new PosternError('revoked');
+  const ndjson = { 'content-type': 'application/x-ndjson' };
+  test.each([
+    ['/v1/x', stream, 'data: 1\n\n', `data: {"error":{"message":"${message}","type":"authentication_error",`],
+    ['/v1/x', stream, 'data: 1', `\n\ndata: {"error":{"message":"${message}",`],
+    [
+      '/v1/messages',
+      stream,
+      'data: 1\n\n',
+      'event: error\ndata: {"type":"error","error":{"type":"authentication_error",',
+    ],
+    ['/api/chat', ndjson, '{}\n', `{"error":"${message}"}\n`],
+    ['/v1/x', { 'content-type': 'application/json' }, '{', ''],
+  ])(
+    'that breaks off at home (%s, %j) is no whole answer here, and a stream says why',
+    async (path, headers, ...is) => {
+      const [first, then] = is;
+      const source = pieces();
+      const { port, outcomes } = await start(() => new Response(source.body, { headers }));
+      const sent = request({ port, path, agent: false }).end();
+      const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+      let heard = '';
+      answer.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+      await source.give(first);
+      await until(() => heard === first);
+      const broken = once(answer, 'error');
+      await source.fail(new PosternError('revoked'));
+      expect(await broken).toMatchObject([{ code: 'ECONNRESET' }]);
+      expect(heard.slice(first.length).startsWith(then)).toBe(true);
+      if (then === '') expect(heard).toBe(first);
+      await until(() => outcomes.length === 1);
+    },
+  );
 
   test('that is under way is finished when the server ends, and nothing new is taken', async () => {
     const source = pieces();
