@@ -161,9 +161,11 @@ describe.runIf([networkNamespaces, packetCapture, coreDumps].every(has))(
       const log = Buffer.from(relay.log());
       expect(log.toString()).toMatch(/: gateway [a-z2-7]{4}$/m);
       expect(overheard([log], bytesOf(secrets))).toEqual([]);
-      // Of whose route it is, four characters and no more.
       const { stdout } = await onHome(['relay', 'status', '--json']);
       const [{ routing_id: routingId }] = JSON.parse(stdout) as [{ routing_id: string }];
+      // What it does know is found where it is kept.
+      expect(memory.includes(routingId)).toBe(true);
+      // The log has four characters of it, and no more.
       expect(log.includes(routingId.slice(0, 4))).toBe(true);
       expect(log.includes(routingId.slice(0, 5))).toBe(false);
     });
