@@ -129,7 +129,26 @@ test('a gateway that is away from its relay is told apart from a network that is
   const failure = await client.fetch('/x', post).catch((error: unknown) => error);
   expect(failure).toMatchObject({ code: 'gateway_away', message: expect.stringContaining('or the relay says so') });
   await relayed.killRelay();
-  expect(await codeOf(client.fetch('/x', post))).toBe('offline');
+  expect(await codeOf(relayedClient(relayed).fetch('/x', post))).toBe('offline');
+});
+
+test('a relay that can not be joined is not asked again at once, and joined when it can be', async () => {
+  const relayed = await startRelayed(echo);
+  await relayed.killRelay();
+  let nowMs = Date.now();
+  const { opened, webSocket: counting } = counted();
+  const client = relayedClient(relayed, { webSocket: counting, now: () => nowMs });
+  const askTenTimes = async (): Promise<void> => {
+    for (let at = 0; at < 10; at++) expect(await codeOf(client.fetch('/x', post))).toBe('offline');
+  };
+  await askTenTimes();
+  expect(opened).toHaveLength(1);
+  nowMs += 500;
+  await askTenTimes();
+  expect(opened).toHaveLength(2);
+  await relayed.restartRelay();
+  nowMs += 1000;
+  expect((await client.fetch('/x', post)).status).toBe(200);
 });
 
 test('a device that the relay does not know hears what that may mean', async () => {
