@@ -58,7 +58,7 @@ class RelayTransport implements Transport {
         connection.release();
         signal.throwIfAborted();
         if (!connection.hasJoined) throw this.#refused(connection, failureOf(error, true));
-        if (!wasThere || joinings === JOININGS) throw failureOf(error, true);
+        if (!wasThere || !connection.isOver || joinings === JOININGS) throw failureOf(error, true);
       }
     }
   }

@@ -132,6 +132,38 @@ test('a gateway that is away from its relay is told apart from a network that is
   expect(await codeOf(relayedClient(relayed).fetch('/x', post))).toBe('offline');
 });
 
+test('what was to go through a relay that is gone was never sent', async () => {
+  const relayed = await startRelayed(echo);
+  const { opened, webSocket: counting } = counted();
+  const client = relayedClient(relayed, { webSocket: counting });
+  await (await client.fetch('/x')).text();
+  await relayed.killRelay();
+  await until(() => opened[0]!.isClosed);
+  expect(await codeOf(client.fetch('/x', post))).toBe('offline');
+});
+
+test('answers that have come make room for others, though nobody has read them', async () => {
+  const relayed = await startRelayed(echo, { limits: { streamsPerConnection: 1 } });
+  const time = createFakeTime(Date.now());
+  const client = relayedClient(relayed, { now: time.now, setTimer: time.setTimer });
+  const answers = await Promise.all(['/a', '/b', '/c', '/d'].map((path) => client.fetch(path, post)));
+  for (const answer of answers) expect(await answer.json()).toMatchObject({ method: 'POST' });
+});
+
+test('a call for which there is no room in time was never sent', async () => {
+  const relayed = await startRelayed(() => ({ body: tap().body }), { limits: { streamsPerConnection: 2 } });
+  const time = createFakeTime(Date.now());
+  const client = relayedClient(relayed, { now: time.now, setTimer: time.setTimer });
+  const reading = [await client.fetch('/a', post), await client.fetch('/b', post)];
+  let code: unknown;
+  void codeOf(client.fetch('/c', post)).then((ended) => (code = ended));
+  await until(() => (time.advance(100), code));
+  expect([code, relayed.gateway.requests.length]).toEqual(['relay_busy', 2]);
+  // Each that ends makes room: the answer, and the word that it is over.
+  await reading[0]!.body!.cancel();
+  expect((await client.fetch('/d', post)).status).toBe(200);
+});
+
 test('a relay that can not be joined is not asked again at once, and joined when it can be', async () => {
   const relayed = await startRelayed(echo);
   await relayed.killRelay();
@@ -181,6 +213,7 @@ test('a closed client tells the gateway which calls are over, and ends the conne
   await until(() => relayed.gateway.requests[0]!.signal.aborted);
   await until(() => opened[0]!.isClosed);
   expect(await codeOf(client.fetch('/x'))).toBe('closed');
+  expect(opened).toHaveLength(1);
 });
 
 test('who reads slowly is sent no more than a stream may hold, and others are not held up', async () => {
