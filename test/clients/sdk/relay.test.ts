@@ -235,7 +235,7 @@ test('who reads slowly is sent no more than a stream may hold, and others are no
 });
 
 test('a connection that nobody needed for a minute is ended, and made again', async () => {
-  const relayed = await startRelayed(echo);
+  const relayed = await startRelayed((request) => (request.path === '/slow' ? { body: tap().body } : echo(request)));
   const { opened, webSocket: counting } = counted();
   const time = createFakeTime(Date.now());
   const client = relayedClient(relayed, { webSocket: counting, now: time.now, setTimer: time.setTimer });
@@ -243,6 +243,9 @@ test('a connection that nobody needed for a minute is ended, and made again', as
   time.advance(30_000);
   await (await client.fetch('/x')).text();
   expect(opened).toHaveLength(1);
+  // What was cancelled is no use either, nor is the word that it was.
+  await (await client.fetch('/slow', post)).body!.cancel();
+  await until(() => relayed.gateway.seen.includes('CANCEL'));
   await until(() => (time.advance(1000), opened[0]!.isClosed));
   expect((await client.fetch('/x')).status).toBe(200);
   expect(opened).toHaveLength(2);
