@@ -81,7 +81,8 @@ export function connect(device: PairedDevice, options: ConnectOptions = {}): Pos
     close() {
       const reason = new PosternError('closed');
       closing.abort(reason);
-      for (const stop of [...running]) stop.abort(reason);
+      // Each leaves the set as it stops.
+      for (const stop of running) stop.abort(reason);
       sessions.close();
       if (farewells.size === 0) return paths.close();
       const last = pause(platform.setTimer, FAREWELL_MS, new AbortController().signal);

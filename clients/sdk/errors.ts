@@ -29,7 +29,7 @@ const MESSAGES = {
     'What answers there does not know the code, so it is not the gateway that showed it. Check the network, and deny the request there.',
   // The way to the gateway.
   offline:
-    'The gateway can not be reached: none of its addresses answers, nor its relay if it has one. Check that it runs, and the network here.',
+    'None of the addresses of the gateway answers, and no relay leads to it. Check that it runs, and the network of this device.',
   gateway_away:
     'The gateway is not connected to its relay, or the relay says so, and none of its addresses answers. Check that it runs and has a network.',
   relay_refused:

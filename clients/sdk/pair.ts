@@ -72,7 +72,7 @@ export async function pair(invite: string | InviteCode, options: PairOptions): P
       silentForMs: SILENT_FOR_MS,
     });
     const attempts = described.needsApproval ? APPROVAL_ATTEMPTS : ATTEMPTS;
-    const grant = await confirmPairing(sessions, { ...options, attempts });
+    const grant = await confirmPairing(sessions, { ...options, attempts }).finally(() => sessions.close());
     const { gatewayKey } = described.code;
     const device = deviceOf({ gatewayKey, gatewayId: described.gatewayId, urls: described.urls, secretKey }, grant);
     await saveDevice(storage, device);

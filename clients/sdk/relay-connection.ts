@@ -4,7 +4,7 @@
  */
 import { viewOf } from '../../channel/bytes.ts';
 import { RELAY_CODE, RelayError } from '../../relay/wire/codes.ts';
-import { SUBPROTOCOL } from '../../relay/wire/frame.ts';
+import { hasEnd, SUBPROTOCOL } from '../../relay/wire/frame.ts';
 import type { JoinedRelay, RelayedStream, WebSocketLike } from '../../relay/wire/join-relay.ts';
 import { joinRelay } from '../../relay/wire/join-relay.ts';
 import type { Platform } from './platform.ts';
@@ -21,6 +21,8 @@ export interface RelayWay {
 }
 
 const IDLE_MS = 60_000;
+/** How long a stream waits for another to end. Shorter than the patience with a call, so that it is known not to be sent. */
+const FULL_MS = 8000;
 
 export class RelayConnection {
   readonly #socket: WebSocketLike;
@@ -39,7 +41,6 @@ export class RelayConnection {
   constructor({ platform, webSocket, url, routingId, tag }: RelayWay) {
     this.#setTimer = platform.setTimer;
     this.#socket = webSocket(url, SUBPROTOCOL);
-    this.#socket.addEventListener('message', () => (this.#framesHeard += 1));
     this.#joined = joinRelay({
       webSocket: () => this.#socket,
       url,
@@ -49,6 +50,8 @@ export class RelayConnection {
       setTimer: (run, delayMs) => platform.setTimer(delayMs, run),
       random: () => viewOf(platform.crypto.randomBytes(4)).getUint32(0) / 2 ** 32,
     });
+    // After `joinRelay`, which has dealt with the message by then.
+    this.#socket.addEventListener('message', ({ data }) => this.#heard(data));
     void this.#watch();
   }
 
@@ -77,6 +80,13 @@ export class RelayConnection {
     return this.#framesHeard;
   }
 
+  #heard(message: unknown): void {
+    this.#framesHeard += 1;
+    // What has ended makes room, even if nobody has read it.
+    if (this.#waiting.length === 0 || !(message instanceof ArrayBuffer)) return;
+    if (hasEnd(new Uint8Array(message))) this.#wake();
+  }
+
   hold(): void {
     this.#users += 1;
     this.#cancelIdle();
@@ -100,22 +110,40 @@ export class RelayConnection {
         return stream;
       } catch (error) {
         const isFull = error instanceof RelayError && error.code === RELAY_CODE.tooMany && this.#streams > 0;
-        if (!isFull) this.retire();
-        if (!isFull) throw error;
+        if (!isFull) {
+          this.retire();
+          throw error;
+        }
       }
-      await abortable(new Promise<void>((resolve) => this.#waiting.push(resolve)), signal);
+      await abortable(this.#place(), signal);
     }
+  }
+
+  /** Waits until it is worth another try. @throws RelayError if it takes too long */
+  #place(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.#setTimer(FULL_MS, () => reject(new RelayError(RELAY_CODE.tooMany)));
+      this.#waiting.push(() => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 
   /** A stream that was opened is over, in both directions. */
   ended(): void {
     this.#streams -= 1;
-    for (const resolve of this.#waiting.splice(0)) resolve();
+    this.#wake();
   }
 
   /** No new streams; those that run go on. */
   retire(): void {
     this.#isOver = true;
+    this.#wake();
     if (this.#users === 0) this.close();
   }
 

@@ -16,11 +16,15 @@ export function relayTransport(way: RelayWay): Transport {
 
 /** A connection that was there before may have ended, or be about to: then there is another. */
 const JOININGS = 2;
+/** Between joinings that fail. By default a relay takes 20 connections a minute from one address. */
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 4000;
 
 class RelayTransport implements Transport {
   readonly path: PathDescription;
   readonly #way: RelayWay;
   #connection: RelayConnection | undefined;
+  #refusal: Refusal | undefined;
 
   constructor(way: RelayWay) {
     this.#way = way;
@@ -35,6 +39,7 @@ class RelayTransport implements Transport {
   close(): void {
     this.#connection?.close();
     this.#connection = undefined;
+    this.#refusal = undefined;
   }
 
   /** @throws TransportError for what was never sent, or the signal's reason */
@@ -46,18 +51,31 @@ class RelayTransport implements Transport {
       try {
         // The second byte of an envelope says what it is, and is all that a relay is told.
         const stream = await connection.open(body[1] ?? 0, signal);
+        this.#refusal = undefined;
         return new StreamExchange(connection, stream, body, signal);
       } catch (error) {
         leaveIfSilent(connection, signal);
         connection.release();
         signal.throwIfAborted();
-        if (!wasThere || joinings === JOININGS) throw failureOf(error, true);
+        if (!connection.hasJoined) throw this.#refused(connection, failureOf(error, true));
+        if (!wasThere || !connection.isOver || joinings === JOININGS) throw failureOf(error, true);
       }
     }
   }
 
+  /** Remembers that it could not be joined: a relay counts how often it is asked, and answers no more if it is too often. */
+  #refused(connection: RelayConnection, failure: TransportError): TransportError {
+    if (this.#connection !== connection) return failure;
+    this.#connection = undefined;
+    const pauseMs = Math.min(2 * (this.#refusal?.pauseMs ?? FIRST_PAUSE_MS / 2), LONGEST_PAUSE_MS);
+    this.#refusal = { failure, pauseMs, atMs: this.#way.platform.now() };
+    return failure;
+  }
+
   #connect(): RelayConnection {
     if (this.#connection === undefined || this.#connection.isOver) {
+      const failure = this.#recentFailure();
+      if (failure !== undefined) throw failure;
       try {
         this.#connection = new RelayConnection(this.#way);
       } catch (error) {
@@ -66,6 +84,21 @@ class RelayTransport implements Transport {
     }
     return this.#connection;
   }
+
+  /** The clock may have been set back. */
+  #recentFailure(): TransportError | undefined {
+    if (this.#refusal === undefined) return undefined;
+    const { failure, atMs, pauseMs } = this.#refusal;
+    const sinceMs = this.#way.platform.now() - atMs;
+    return sinceMs >= 0 && sinceMs < pauseMs ? failure : undefined;
+  }
+}
+
+/** What came of it when it was to be joined last. */
+interface Refusal {
+  readonly failure: TransportError;
+  readonly atMs: number;
+  readonly pauseMs: number;
 }
 
 /** One that is waited for in vain, without a frame of any kind, may be dead without anybody having been told. */

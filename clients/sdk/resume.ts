@@ -61,6 +61,8 @@ export async function* attached(sessions: Sessions, call: SealedCall, signal: Ab
   } catch (error) {
     if (error instanceof HintError) sessions.heed(error, attach.session);
     throw error;
+  } finally {
+    await attach.events.return();
   }
   if (!call.answer.isOver) throw new PathError('the records have no end');
 }

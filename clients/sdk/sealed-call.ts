@@ -167,7 +167,7 @@ export async function cancelCall(sessions: Sessions, { reference, answer }: Seal
     const { signal } = new AbortController();
     const cancel = await sealCall(sessions, encodeCancelHead(reference), EMPTY, signal);
     await takeHead(cancel.events);
-    settle(cancel.events);
+    while ((await takeData(cancel.events)) !== undefined);
   } catch {
     // The gateway stops the call by itself, later.
   }

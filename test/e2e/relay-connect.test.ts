@@ -40,7 +40,8 @@ test('is paired by an invite that names no address', async () => {
 
 test('carries calls home, says once which way they go, and comes back when the relay does', async () => {
   laptop = await startServer({ home: laptopHome, program: [cliPath, 'connect'] });
-  const { url, log } = laptop;
+  const { url } = laptop;
+  const log = (): string => laptop?.log() ?? '';
   await until(() => log().includes('Home is reached.'));
   const ask = async (): Promise<string> =>
     (

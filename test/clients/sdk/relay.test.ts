@@ -129,7 +129,58 @@ test('a gateway that is away from its relay is told apart from a network that is
   const failure = await client.fetch('/x', post).catch((error: unknown) => error);
   expect(failure).toMatchObject({ code: 'gateway_away', message: expect.stringContaining('or the relay says so') });
   await relayed.killRelay();
+  expect(await codeOf(relayedClient(relayed).fetch('/x', post))).toBe('offline');
+});
+
+test('what was to go through a relay that is gone was never sent', async () => {
+  const relayed = await startRelayed(echo);
+  const { opened, webSocket: counting } = counted();
+  const client = relayedClient(relayed, { webSocket: counting });
+  await (await client.fetch('/x')).text();
+  await relayed.killRelay();
+  await until(() => opened[0]!.isClosed);
   expect(await codeOf(client.fetch('/x', post))).toBe('offline');
+});
+
+test('answers that have come make room for others, though nobody has read them', async () => {
+  const relayed = await startRelayed(echo, { limits: { streamsPerConnection: 1 } });
+  const time = createFakeTime(Date.now());
+  const client = relayedClient(relayed, { now: time.now, setTimer: time.setTimer });
+  const answers = await Promise.all(['/a', '/b', '/c', '/d'].map((path) => client.fetch(path, post)));
+  for (const answer of answers) expect(await answer.json()).toMatchObject({ method: 'POST' });
+});
+
+test('a call for which there is no room in time was never sent', async () => {
+  const relayed = await startRelayed(() => ({ body: tap().body }), { limits: { streamsPerConnection: 2 } });
+  const time = createFakeTime(Date.now());
+  const client = relayedClient(relayed, { now: time.now, setTimer: time.setTimer });
+  const reading = [await client.fetch('/a', post), await client.fetch('/b', post)];
+  let code: unknown;
+  void codeOf(client.fetch('/c', post)).then((ended) => (code = ended));
+  await until(() => (time.advance(100), code));
+  expect([code, relayed.gateway.requests.length]).toEqual(['relay_busy', 2]);
+  // Each that ends makes room: the answer, and the word that it is over.
+  await reading[0]!.body!.cancel();
+  expect((await client.fetch('/d', post)).status).toBe(200);
+});
+
+test('a relay that can not be joined is not asked again at once, and joined when it can be', async () => {
+  const relayed = await startRelayed(echo);
+  await relayed.killRelay();
+  let nowMs = Date.now();
+  const { opened, webSocket: counting } = counted();
+  const client = relayedClient(relayed, { webSocket: counting, now: () => nowMs });
+  const askTenTimes = async (): Promise<void> => {
+    for (let at = 0; at < 10; at++) expect(await codeOf(client.fetch('/x', post))).toBe('offline');
+  };
+  await askTenTimes();
+  expect(opened).toHaveLength(1);
+  nowMs += 500;
+  await askTenTimes();
+  expect(opened).toHaveLength(2);
+  await relayed.restartRelay();
+  nowMs += 1000;
+  expect((await client.fetch('/x', post)).status).toBe(200);
 });
 
 test('a device that the relay does not know hears what that may mean', async () => {
@@ -162,6 +213,7 @@ test('a closed client tells the gateway which calls are over, and ends the conne
   await until(() => relayed.gateway.requests[0]!.signal.aborted);
   await until(() => opened[0]!.isClosed);
   expect(await codeOf(client.fetch('/x'))).toBe('closed');
+  expect(opened).toHaveLength(1);
 });
 
 test('who reads slowly is sent no more than a stream may hold, and others are not held up', async () => {
@@ -183,7 +235,7 @@ test('who reads slowly is sent no more than a stream may hold, and others are no
 });
 
 test('a connection that nobody needed for a minute is ended, and made again', async () => {
-  const relayed = await startRelayed(echo);
+  const relayed = await startRelayed((request) => (request.path === '/slow' ? { body: tap().body } : echo(request)));
   const { opened, webSocket: counting } = counted();
   const time = createFakeTime(Date.now());
   const client = relayedClient(relayed, { webSocket: counting, now: time.now, setTimer: time.setTimer });
@@ -191,6 +243,9 @@ test('a connection that nobody needed for a minute is ended, and made again', as
   time.advance(30_000);
   await (await client.fetch('/x')).text();
   expect(opened).toHaveLength(1);
+  // What was cancelled is no use either, nor is the word that it was.
+  await (await client.fetch('/slow', post)).body!.cancel();
+  await until(() => relayed.gateway.seen.includes('CANCEL'));
   await until(() => (time.advance(1000), opened[0]!.isClosed));
   expect((await client.fetch('/x')).status).toBe(200);
   expect(opened).toHaveLength(2);

@@ -75,9 +75,14 @@ test('an address that refuses is left at once', async () => {
   const lan = await lanHere(relayed.gateway.url);
   await lan.leave();
   const time = createFakeTime(Date.now());
-  const client = clientFor(relayed, [lan.url], { setTimer: time.setTimer });
+  const asked: string[] = [];
+  const client = clientFor(relayed, [lan.url], {
+    setTimer: time.setTimer,
+    fetch: (url, init) => (asked.push(url), fetch(url, init)),
+  });
   expect((await client.fetch('/x', post)).status).toBe(200);
   expect(client.path?.kind).toBe('relay');
+  expect(asked).toEqual([`${lan.url}/secure/session`]);
 });
 
 test('a stream that loses the own network goes on through the relay, and calls come home again', async () => {
@@ -142,6 +147,8 @@ test('looking for a nearer way neither delays a call nor fails it, and happens o
   nowMs += MINUTE_MS;
   for (let at = 0; at < 5; at++) expect((await client.fetch('/b', post)).status).toBe(200);
   await until(() => lan.asked === before + 1);
+  // It is still being asked.
+  expect(lan.open).toBe(1);
   expect((await client.fetch('/c', post)).status).toBe(200);
   expect(lan.asked).toBe(before + 1);
   expect(client.path?.kind).toBe('relay');
