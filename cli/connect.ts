@@ -3,14 +3,12 @@ import { startConnectServer } from '../clients/connect/connect-server.ts';
 import { watchHome } from '../clients/connect/home-watch.ts';
 import { isInUse, type LoopbackListener } from '../clients/connect/loopback-listener.ts';
 import { watchWay } from '../clients/connect/way-watch.ts';
-import { connect as connectDevice, PosternError, type PosternClient } from '../clients/sdk/index.ts';
-import { relaysOf } from '../clients/sdk/relay.ts';
+import { PosternError, type PosternClient } from '../clients/sdk/index.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { chooseGateway } from './gateways.ts';
-import { version } from './package.ts';
-import { listPairedGateways, loadPairedDevice, type PairedGateway } from './paired-gateways.ts';
-import { relaySocket } from './relay-socket.ts';
+import { openHomeClient } from './home-client.ts';
+import { listPairedGateways, type PairedGateway } from './paired-gateways.ts';
 
 export const connect: Command = {
   name: 'connect',
@@ -46,9 +44,7 @@ async function connectUntilStopped({ flags, positionals }: CommandInput, context
   const [port, allowedOrigins] = [portOf(flags['port']), originsOf(flags['allow-origin'])];
   const wanted = typeof flags['gateway'] === 'string' ? flags['gateway'] : undefined;
   const gateway = chooseGateway(await listPairedGateways(context.home), wanted);
-  const device = await loadPairedDevice(gateway, context);
-  const transports = relaysOf(device, { webSocket: relaySocket(context.environment) });
-  const client = connectDevice(device, { clientVersion: `postern/${version}`, transports });
+  const client = await openHomeClient(gateway, context);
   try {
     await serveHome({ client, gateway, port, allowedOrigins, asJson: flags['json'] === true }, context);
   } finally {

@@ -53,6 +53,15 @@ export async function loadPairedDevice(gateway: PairedGateway, context: CommandC
   );
 }
 
+/** Puts a device's record in the place of its older one; not where that is no longer there. @throws {IdentityError} */
+export async function keepMovedDevice(device: PairedDevice, context: CommandContext): Promise<void> {
+  const { secrets } = await openSecrets(context);
+  const entry = deviceEntry(device.gatewayId);
+  const text = await readText(secrets, entry);
+  if (text === undefined || findPairedDevice(text)?.deviceKey !== device.deviceKey) return;
+  await secrets.set(entry, utf8ToBytes(JSON.stringify(device)));
+}
+
 /**
  * Takes the keys out of the store, and then the row away. Where the store itself is gone, so are they.
  * @throws {IdentityError} where the store does not open

@@ -15,10 +15,16 @@ import type { SealedCall } from './sealed-call.ts';
 import { cancelCall } from './sealed-call.ts';
 import { Sessions } from './sessions.ts';
 import type { PathDescription, Transport } from './transport.ts';
+import { Whereabouts } from './whereabouts.ts';
 
 export interface ConnectOptions extends Partial<Platform> {
   /** Other ways to the gateway, tried after its addresses, and closed with the client. See `relay.ts`. */
   readonly transports?: readonly Transport[];
+  /**
+   * Called when home is found elsewhere than the device's record says, with a record to be stored in its place; the
+   * client that was made of it goes on with what it has. Asked for after the first answer, and once an hour.
+   */
+  readonly onMoved?: (device: PairedDevice) => void;
 }
 
 export interface PosternClient {
@@ -72,7 +78,12 @@ export function connect(device: PairedDevice, options: ConnectOptions = {}): Pos
   });
   const farewells = new Set<Promise<void>>();
   const running = new Set<AbortController>();
-  const client = { sessions, homecoming, farewells, running, closing: closing.signal };
+  const client: Client = { sessions, homecoming, farewells, running, closing: closing.signal };
+  const { onMoved } = options;
+  if (onMoved !== undefined) {
+    const ask = (path: string): Promise<Response> => sealedFetch(client, path);
+    client.whereabouts = new Whereabouts({ device, now: platform.now, ask, path: () => paths.used, onMoved });
+  }
   return {
     fetch: (input, init) => sealedFetch(client, input, init),
     get path() {
@@ -94,6 +105,7 @@ export function connect(device: PairedDevice, options: ConnectOptions = {}): Pos
 interface Client {
   readonly sessions: Sessions;
   readonly homecoming: Homecoming;
+  whereabouts?: Whereabouts;
   /** The gateway is being told that these calls are over. */
   readonly farewells: Set<Promise<void>>;
   /** What stops the calls that have not ended. No listener of `closing`, of which there would be too many. */
@@ -123,6 +135,7 @@ async function sealedFetch(client: Client, input: string | URL | Request, init?:
     const request = await readRequest(input, init);
     const answer = await dispatch(sessions, request, calls, signal);
     client.homecoming.consider();
+    client.whereabouts?.consider();
     return await responseOf(answer, { method: request.method, signal, stop: (reason) => stop.abort(reason), onEnd });
   } catch (error) {
     onEnd();

@@ -12,6 +12,7 @@ import {
   findPairingGrant,
 } from '../../identity/pairing.ts';
 import type { PairedDevice } from './device.ts';
+import { shownRelays } from './device.ts';
 import type { PosternErrorCode } from './errors.ts';
 import { HintError, isUnreached, PathError, PosternError } from './errors.ts';
 import { httpUrls } from './http-transport.ts';
@@ -124,7 +125,7 @@ export function deviceOf({ gatewayKey, gatewayId, urls, secretKey }: Known, gran
     gatewayName,
     gatewayId,
     urls: httpUrls([...grant.urls, ...urls]),
-    relays: grant.relays.map(({ origin, routingId }) => ({ origin, rid: formatBase64url(routingId) })),
+    relays: shownRelays(grant.relays),
     ...(bearerKey === undefined ? {} : { bearerKey }),
   };
 }

@@ -1,5 +1,5 @@
 /** What a device keeps of a gateway that it was paired with: enough to come back, from anywhere that leads there. */
-import { findBase64url } from '../../channel/base64url.ts';
+import { findBase64url, formatBase64url } from '../../channel/base64url.ts';
 import { utf8ToBytes } from '../../channel/bytes.ts';
 import type { Crypto, DhKeyPair } from '../../channel/crypto.ts';
 import { findJsonObject } from '../../channel/json.ts';
@@ -8,6 +8,10 @@ import { asPsk, asPublicKey, KEY_BYTES } from '../../channel/keys.ts';
 import type { InviteRelay } from '../../identity/invite-code.ts';
 
 type DeviceRelay = Pick<InviteRelay, 'origin'> & { readonly rid: string };
+
+export function shownRelays(relays: readonly InviteRelay[]): readonly DeviceRelay[] {
+  return relays.map(({ origin, routingId }) => ({ origin, rid: formatBase64url(routingId) }));
+}
 
 /** All of it is secret; it is for the platform's credential store. Byte strings are base64url, so that it is JSON. */
 export interface PairedDevice {
