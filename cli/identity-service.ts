@@ -24,6 +24,8 @@ export interface OpenedIdentity {
 }
 
 export interface IdentityService extends AccessKeySource {
+  /** Fulfilled when it is open, however late that is. */
+  readonly opened: Promise<OpenedIdentity>;
   /** Begins to open the identity; whether it worked is said to the owner. Never rejects. */
   begin(): Promise<void>;
   readonly refusals: Pick<RefusalTally, 'note'>;
@@ -33,9 +35,11 @@ export interface IdentityService extends AccessKeySource {
   close(): Promise<void>;
 }
 
-interface ServiceOptions {
+export interface IdentityServiceOptions {
   readonly openIdentity: () => Promise<Identity>;
   readonly database: Database;
+  /** Called when another device, or another invite, may come. */
+  readonly onChange: () => void;
   /** What is told of each revocation; see the registry. */
   readonly onRevocation: (kids: readonly string[]) => Promise<void>;
   readonly say: (words: string) => void;
@@ -43,10 +47,11 @@ interface ServiceOptions {
   readonly elapsed: () => number;
 }
 
-export function createIdentityService(options: ServiceOptions): IdentityService {
+export function createIdentityService(options: IdentityServiceOptions): IdentityService {
   const { say, elapsed } = options;
   let opened: OpenedIdentity | undefined;
   let opening: Promise<OpenedIdentity> | undefined;
+  const whenOpened = deferred<OpenedIdentity>();
   let closed = false;
   let notBeforeMs = 0;
   let lastSaid: string | undefined;
@@ -67,6 +72,7 @@ export function createIdentityService(options: ServiceOptions): IdentityService 
       if (closed) throw new Error('the service ended meanwhile');
       opened = build(identity, options);
       tell(identity.store.description);
+      whenOpened.resolve(opened);
       return opened;
     } catch (error) {
       notBeforeMs = elapsed() + PAUSE_MS;
@@ -83,17 +89,11 @@ export function createIdentityService(options: ServiceOptions): IdentityService 
     opening = attempt();
     return opening;
   };
-  const openForCaller = async (): Promise<OpenedIdentity> => {
-    try {
-      return await open();
-    } catch (cause) {
-      throw identityUnavailable(PAUSE_MS / 1000, cause);
-    }
-  };
   return {
+    opened: whenOpened.promise,
     begin: () => open().then(noResult, noResult),
-    open: async () => (await openForCaller()).keys,
-    openPairings: async () => (await openForCaller()).pairings,
+    open: async () => (await forCaller(open())).keys,
+    openPairings: async () => (await forCaller(open())).pairings,
     refusals,
     audit,
     async close() {
@@ -104,9 +104,30 @@ export function createIdentityService(options: ServiceOptions): IdentityService 
   };
 }
 
-function build(identity: Identity, { database, onRevocation, say }: ServiceOptions): OpenedIdentity {
+async function forCaller(opening: Promise<OpenedIdentity>): Promise<OpenedIdentity> {
+  try {
+    return await opening;
+  } catch (cause) {
+    throw identityUnavailable(PAUSE_MS / 1000, cause);
+  }
+}
+
+interface Deferred<Value> {
+  readonly promise: Promise<Value>;
+  resolve(value: Value): void;
+}
+
+function deferred<Value>(): Deferred<Value> {
+  let resolve: Deferred<Value>['resolve'] = () => undefined;
+  const promise = new Promise<Value>((fulfil) => {
+    resolve = fulfil;
+  });
+  return { promise, resolve: (value) => resolve(value) };
+}
+
+function build(identity: Identity, { database, onChange, onRevocation, say }: IdentityServiceOptions): OpenedIdentity {
   const onError = (): void => say('postern: a device was paired anew, and a call that it made before did not end.');
-  const { audit, keys, pairings } = openRegistries({ identity, database, onError });
+  const { audit, keys, pairings } = openRegistries({ identity, database, onError, onChange });
   keys.onRevocation(onRevocation);
   return { identity, audit, keys, pairings };
 }

@@ -144,7 +144,7 @@ function wordsAbout(made: MadeInvite): string {
   const lines = [
     `Pairs one device with ${made.gateway_name}, for ${scope}, until ${localTime(made.expires_at)}.`,
     `Its fingerprint, to compare on the device:  ${made.gateway_id}`,
-    isHereOnly(made) ? HERE_ONLY : `The device looks for it at ${made.urls.join(', ')}`,
+    ...placesOf(made),
     made.needs_approval
       ? 'You are asked when a device comes. Ctrl-C closes the invite.'
       : 'Waiting for the device. Ctrl-C closes the invite.',
@@ -154,6 +154,15 @@ function wordsAbout(made: MadeInvite): string {
 
 const HERE_ONLY =
   'The service listens on this machine only: no other device can reach it. Start it with "postern serve --expose".';
+
+function placesOf(made: MadeInvite): readonly string[] {
+  const { urls, relay } = made;
+  const near =
+    urls.length === 0 ? [] : [isHereOnly(made) ? HERE_ONLY : `The device looks for it at ${urls.join(', ')}`];
+  if (relay === null) return near;
+  const words = relay.state === 'connected' ? 'From anywhere' : 'When the relay is connected, which it is not now';
+  return [...near, `${words}: through ${relay.origin}`];
+}
 
 function isHereOnly({ urls }: MadeInvite): boolean {
   return urls.every((url) => URL.canParse(url) && new URL(url).hostname === '127.0.0.1');

@@ -23,7 +23,7 @@ interface RegistriesOptions {
   readonly database: Database;
   /** What went on under a grant that was replaced did not end as it should. */
   readonly onError: (error: unknown) => void;
-  /** Called when another device, or another invite, may come. */
+  /** Called when another device, or another invite, may come. Revocations are told by `keys.onRevocation`. */
   readonly onChange?: () => void;
 }
 
@@ -37,7 +37,7 @@ export function openRegistries({ identity, database, onError, onChange = () => {
     record(event) {
       audit.append(event);
       // Told inside the transaction; what it tells is so when that is over.
-      queueMicrotask(onChange);
+      if (event.kind !== 'device_revoked') queueMicrotask(onChange);
     },
     onError,
   });

@@ -1,14 +1,22 @@
-/** `postern relay`: a relay for oneself and others. The program is the relay's own, and runs without the rest too. */
+/** `postern relay`: a relay for oneself and others, a program of its own; and how this gateway's ways to relays are. */
 import { RELAY_FLAGS, RelayStartError, relayUsage, RelayUsageError, runRelay } from '../relay/run-relay.ts';
+import { relayStatus } from './relay-status.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 
 export const relay: Command = {
   name: 'relay',
-  summary: 'run a relay, through which devices reach their gateways from anywhere',
-  usage: relayUsage('postern relay'),
-  options: RELAY_FLAGS,
-  async run({ flags, positionals: [action] }, context) {
-    if (action !== undefined) throw new UsageError(`"postern relay" has no "${action}".`);
+  summary: 'run a relay, through which devices reach their gateways from anywhere; or see how the ways to one are',
+  usage: `${relayUsage('postern relay')}
+Usage: postern relay status [--json]
+
+How the service that runs here is connected to its relays ("postern serve --relay URL"). Exit code 0 when it is connected
+to all of them, 1 when not.
+`,
+  options: { ...RELAY_FLAGS, json: { type: 'boolean' } },
+  async run({ flags, positionals: [action, ...more] }, context) {
+    if (action === 'status' && more.length === 0) return relayStatus({ flags }, context);
+    if (action !== undefined) throw new UsageError('say nothing more to run a relay, or "status".');
+    if (flags['json'] === true) throw new UsageError('--json goes with "status".');
     return run(flags, context);
   },
 };

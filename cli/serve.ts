@@ -10,23 +10,27 @@ import { endService, startService, type Running } from './service.ts';
 export const serve: Command = {
   name: 'serve',
   summary: 'start the service',
-  usage: `Usage: postern serve [--port N] [--expose] [--models-dir DIR] [--json]
+  usage: `Usage: postern serve [--port N] [--expose] [--relay URL]... [--models-dir DIR] [--json]
 
 Serves until it is stopped (Ctrl-C, or "postern stop" from another terminal).
 
   -p, --port N        TCP port (default 1337, or $SVC_PORT); 0 takes any free one
   --expose            listen on all interfaces; callers from other machines then need an access key
+  --relay URL         let paired devices, and nobody else, in through this relay from anywhere (wss://relay.example.com);
+                      may be given more than once
   --models-dir DIR    where model files (*.gguf) are (default ~/MLXModels, or $SVC_MODELS_DIR)
   --json              print one JSON object when ready: url, pid, home
 
 Everything that is kept lies in $SVC_HOME (default ~/.service). "postern settings list" shows what else can be set.
 
-Example:
+Examples:
   postern serve --port 4001
+  postern serve --relay wss://relay.example.com
 `,
   options: {
     port: { type: 'string', short: 'p' },
     expose: { type: 'boolean' },
+    relay: { type: 'string', multiple: true },
     'models-dir': { type: 'string' },
     json: { type: 'boolean' },
   },
@@ -42,6 +46,7 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
     const running = await startService(settings, context);
     report(running, settings, input.flags['json'] === true, context);
     if (settings['server.expose']) sayExposed(running.port, settings, context);
+    sayRelays(settings['relay.urls'], context);
     await untilEither(context.stop, running.shutDown);
     terminal.say('Stopping ...');
     await endService(running, context.stopNow);
@@ -65,6 +70,7 @@ async function readSettings(
     flags: {
       ...(port === undefined ? {} : { 'server.port': Number(port) }),
       ...(flags['expose'] === undefined ? {} : { 'server.expose': flags['expose'] }),
+      ...(flags['relay'] === undefined ? {} : { 'relay.urls': flags['relay'] }),
       ...(flags['models-dir'] === undefined ? {} : { 'models.folder': flags['models-dir'] }),
     },
     environment,
@@ -103,6 +109,16 @@ function sayExposed(
   if (!hasKey)
     terminal.say('There is none yet: "postern invite" pairs a device, "postern keys create" makes a plain one.');
   if (settings['pairing.discovery']) terminal.say('To pair one: "postern pair --discover" there, and its code here.');
+}
+
+function sayRelays(origins: readonly string[], { terminal }: Pick<CommandContext, 'terminal'>): void {
+  if (origins.length === 0) return;
+  terminal.say(
+    `Paired devices reach it from anywhere through ${origins.join(', ')}. "postern relay status" says how it is.`,
+  );
+  const open = origins.filter((origin) => /^ws:\/\/(?!localhost\b|127\.|\[::1\])/.test(origin));
+  if (open.length > 0)
+    terminal.say(`On the way to ${open.join(', ')} the network sees as much as the relay does: wss:// hides that.`);
 }
 
 function untilEither(one: AbortSignal, other: AbortSignal): Promise<void> {

@@ -34,9 +34,10 @@ import { CommandError, type CommandContext } from './command.ts';
 import { gatewayFacts } from './gateway-facts.ts';
 import { identityOptions } from './identity-options.ts';
 import { advertise, type Advertisement } from './mdns.ts';
-import { createIdentityService, type IdentityService } from './identity-service.ts';
+import { createIdentityService, type IdentityService, type IdentityServiceOptions } from './identity-service.ts';
 import { openModelCatalog } from './model-catalog.ts';
 import { packageRoot, version } from './package.ts';
+import { createRelayTunnels, type RelayTunnels } from './relay-tunnels.ts';
 
 /** How long answers under way may go on after the service was told to stop. */
 const SHUTDOWN_GRACE_MS = 10_000;
@@ -56,6 +57,7 @@ export interface Running {
   readonly door: SealedDoor;
   readonly database: Database;
   readonly identity: IdentityService;
+  readonly relays: RelayTunnels;
   readonly advertisement: Advertisement | undefined;
   /** Fires when the service was asked over HTTP to stop. */
   readonly shutDown: AbortSignal;
@@ -68,8 +70,32 @@ const DOOR_CLOCK: DoorClock = { now: () => Date.now(), elapsed: () => performanc
 
 /** @throws {CommandError} where the port is not to be had */
 export async function startService(settings: Settings, context: CommandContext, clock = DOOR_CLOCK): Promise<Running> {
-  const { home, terminal } = context;
   const startedAtMs = Date.now();
+  const { facts, place, token, ...parts } = await assemble(settings, { context, clock, startedAtMs });
+  const { listener, identity } = parts;
+  const { port } = await listen(listener, settings);
+  place.port = port;
+  await writeRunFile(context.home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
+  void identity.begin();
+  return { ...parts, port, advertisement: openAdvertisement(settings, { identity, facts, port, context }) };
+}
+
+interface Assembling {
+  readonly context: CommandContext;
+  readonly clock: DoorClock;
+  readonly startedAtMs: number;
+}
+
+interface Assembled extends Omit<Running, 'port' | 'advertisement'> {
+  readonly token: string;
+  readonly facts: Services['gatewayFacts'];
+  /** To be put right when it listens. */
+  readonly place: { port: number };
+}
+
+/** All of it, wired together; nobody can come in yet. */
+async function assemble(settings: Settings, { context, clock, startedAtMs }: Assembling): Promise<Assembled> {
+  const { home, terminal } = context;
   const shutDown = new AbortController();
   const database = openDatabase(home);
   const models = openModels(settings, { context, database });
@@ -77,13 +103,18 @@ export async function startService(settings: Settings, context: CommandContext, 
   const metrics = createMetrics({ inference: models.inference, connections: () => gateway.listener.counts() });
   const token = createRunToken();
   const live = createLiveRequests({ setTimer: setProcessTimer });
-  const identity = identityService(context, database, async (kids) => {
-    // The channel says goodbye in its own words first.
-    await Promise.all([door.revoke(kids), live.end(kids)]);
+  const identity = identityService(context, database, {
+    onChange: () => relays.changed(),
+    async onRevocation(kids) {
+      // The channel says goodbye in its own words first.
+      await Promise.all([door.revoke(kids), live.end(kids)]);
+      relays.changed();
+    },
   });
   const approval = openApprovals(identity, terminal);
-  let port = settings['server.port'];
-  const facts: Services['gatewayFacts'] = (key) => gatewayFacts(key, { port, isExposed: settings['server.expose'] });
+  const place = { port: settings['server.port'] };
+  const facts: Services['gatewayFacts'] = (key) =>
+    gatewayFacts(key, { ...place, isExposed: settings['server.expose'], relays: relays.list() });
   const door = openDoor(settings, {
     identity,
     database,
@@ -93,6 +124,7 @@ export async function startService(settings: Settings, context: CommandContext, 
     ...clock,
     say: (words) => terminal.say(words),
   });
+  const relays = openRelays(settings, { identity, database, door, context });
   const gateway = await createGateway({
     routes,
     services: {
@@ -104,6 +136,7 @@ export async function startService(settings: Settings, context: CommandContext, 
       requestLog,
       ...approval,
       door,
+      relays,
       metrics,
       now: Date.now,
       control: { version, startedAtMs, connections: () => gateway.listener.counts(), shutDown: () => shutDown.abort() },
@@ -119,26 +152,24 @@ export async function startService(settings: Settings, context: CommandContext, 
     }),
     logLevel: 'warn',
   });
-  const { listener } = gateway;
-  ({ port } = await listen(listener, settings));
-  await writeRunFile(home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
-  void identity.begin();
-  const advertisement = isAdvertised(settings) ? openAdvertisement(identity, facts, { port, terminal }) : undefined;
-  const stores = { requestLog, database, identity };
-  return { port, listener, ...models, ...stores, ...approval, door, advertisement, shutDown: shutDown.signal };
+  const parts = { requestLog, database, identity, ...approval, door, relays, shutDown: shutDown.signal };
+  return { listener: gateway.listener, ...models, ...parts, facts, place, token };
+}
+
+interface Advertising {
+  readonly identity: Pick<IdentityService, 'opened'>;
+  readonly facts: Services['gatewayFacts'];
+  readonly port: number;
+  readonly context: CommandContext;
 }
 
 /** Only where somebody could come who hears of it. */
-function isAdvertised(settings: Settings): boolean {
-  return settings['server.expose'] && settings['pairing.discovery'] && settings['pairing.advertise'];
-}
-
 function openAdvertisement(
-  identity: IdentityService,
-  facts: Services['gatewayFacts'],
-  { port, terminal }: { readonly port: number; readonly terminal: CommandContext['terminal'] },
-): Advertisement {
-  const what = identity.openPairings().then((pairings) => {
+  settings: Settings,
+  { identity, facts, port, context: { terminal } }: Advertising,
+): Advertisement | undefined {
+  if (!settings['server.expose'] || !settings['pairing.discovery'] || !settings['pairing.advertise']) return undefined;
+  const what = identity.opened.then(({ pairings }) => {
     const { gatewayName: name, gatewayId } = facts(pairings.gatewayKey());
     return { name, port, gatewayId };
   });
@@ -181,6 +212,24 @@ function openDoor(settings: Settings, { identity, say, ...parts }: DoorParts): S
   });
 }
 
+function openRelays(
+  settings: Settings,
+  parts: Pick<Running, 'identity' | 'database' | 'door'> & { readonly context: CommandContext },
+): RelayTunnels {
+  const { identity, database, door, context } = parts;
+  return createRelayTunnels({
+    origins: settings['relay.urls'],
+    opened: identity.opened,
+    database,
+    door,
+    environment: context.environment,
+    say: (words) => context.terminal.say(words),
+    now: Date.now,
+    setTimer: setProcessTimer,
+    random: Math.random,
+  });
+}
+
 function openApprovals(
   { audit }: IdentityService,
   terminal: CommandContext['terminal'],
@@ -198,12 +247,12 @@ function openApprovals(
 function identityService(
   context: CommandContext,
   database: Database,
-  onRevocation: (kids: readonly string[]) => Promise<void>,
+  listeners: Pick<IdentityServiceOptions, 'onChange' | 'onRevocation'>,
 ): IdentityService {
   return createIdentityService({
     openIdentity: async () => openOrCreateIdentity(await identityOptions(context)),
     database,
-    onRevocation,
+    ...listeners,
     say: (words) => context.terminal.say(words),
     elapsed: () => performance.now(),
   });
@@ -287,7 +336,8 @@ function listenError(error: unknown, port: number): unknown {
 
 /** Answers under way may finish; those that take too long are told in their own stream why they end. */
 export async function endService(running: Running, now: AbortSignal): Promise<void> {
-  const { listener, inference, modelDigests, requestLog, approvals, approvalFeed, door, database, identity } = running;
+  const { listener, inference, modelDigests, requestLog, approvals, approvalFeed, door, database, identity, relays } =
+    running;
   const unadvertised = running.advertisement?.stop();
   const grace = new AbortController();
   const closed = listener.close().finally(() => grace.abort());
@@ -297,6 +347,7 @@ export async function endService(running: Running, now: AbortSignal): Promise<vo
   const patience = AbortSignal.any([grace.signal, now]);
   await sleep(SHUTDOWN_GRACE_MS, undefined, { signal: patience }).catch(() => undefined);
   await Promise.all([inference.close(), door.close()]);
+  await relays.close();
   await Promise.race([closed, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
   listener.cut();
   await Promise.all([closed, unadvertised]);

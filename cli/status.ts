@@ -1,13 +1,14 @@
 import type { Command } from './command.ts';
 import { findLiveServer } from './live-server.ts';
+import { relayLine, relaysIn } from './relay-status.ts';
 
 export const status: Command = {
   name: 'status',
   summary: 'tell whether the service runs (exit code 0) or not (1)',
   usage: `Usage: postern status [--json]
 
-Tells whether the service runs, where, which model is loaded, and whether anything waits for your
-word. Exit code 0 when it runs, 1 when it does not.
+Tells whether the service runs, where, which model is loaded, how its relays are, and whether
+anything waits for your word. Exit code 0 when it runs, 1 when it does not.
 
   --json   one JSON object on stdout
 
@@ -27,6 +28,7 @@ Example:
       terminal.print(
         `running on ${server.url} (pid ${server.run.pid}), ${models === '' ? 'no model loaded' : `loaded: ${models}`}`,
       );
+      for (const relay of relaysIn(answer)) terminal.print(`relay ${relayLine(relay)}`);
       const waiting = Number(answer?.['approvals_waiting'] ?? 0);
       if (waiting > 0)
         terminal.print(

@@ -17,6 +17,7 @@ import type { Caller } from './caller.ts';
 import type { OutwardError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 import type { AccessClass } from './policy.ts';
+import type { Relays } from './relays.ts';
 import type { RequestLog } from './request-log/request-log.ts';
 import type { SealedDoor } from './sealed/sealed-door.ts';
 
@@ -81,6 +82,7 @@ export interface Services {
   readonly keys: AccessKeySource;
   /** How the gateway with this key names itself to devices, and where they find it. */
   readonly gatewayFacts: (gatewayKey: GatewayKey) => GatewayFacts;
+  readonly relays: Relays;
   /** Where the app is served that reads the links of invites. */
   readonly appOrigin: string | undefined;
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;

@@ -40,6 +40,10 @@ export interface ConnectionEnd {
 }
 
 const CAPS = 0;
+/** How long the relay has to say that it heard. */
+const LEAVE_MS = 1000;
+/** RFC 6455, 7.4.1. */
+const GOING_AWAY = 1001;
 const MAX_SKEW_MS = 7 * 86_400_000;
 
 export class GatewayConnection {
@@ -85,13 +89,29 @@ export class GatewayConnection {
   /** Ends it at once, with all its streams. */
   close(error: RelayError): void {
     if (this.#error !== undefined) return;
+    this.#end(error);
+    // A close frame would wait for an answer that may never come.
+    this.#options.socket.terminate();
+  }
+
+  /** Ends it, and all its streams, when what was written is on its way. */
+  async leave(): Promise<void> {
+    const { socket, clock } = this.#options;
+    if (this.#error !== undefined) return;
+    this.#end(new RelayError(RELAY_CODE.offline, 'the connection was closed from here'));
+    const closed = new Promise((resolve) => void socket.once('close', resolve));
+    const cancel = clock.setTimer(() => socket.terminate(), LEAVE_MS);
+    socket.close(GOING_AWAY);
+    await closed;
+    cancel();
+  }
+
+  #end(error: RelayError): void {
     this.#error = error;
     this.#heartbeat.stop();
     this.#rejectRegistered(error);
     this.#resolveEnded({ error });
     this.#streams?.close(error);
-    // A close frame would wait for an answer that may never come.
-    this.#options.socket.terminate();
   }
 
   #message(data: unknown, isBinary: boolean): void {

@@ -57,7 +57,8 @@ export interface RelayTunnel {
   changed(): void;
   /** Dials now if it is waiting: the network is there again. */
   hurry(): void;
-  close(): void;
+  /** What was written before still goes out. */
+  close(): Promise<void>;
 }
 
 const PROBE_TRIES = 3;
@@ -119,10 +120,12 @@ class Tunnel implements RelayTunnel {
     this.#loop.hurry();
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelDay();
+    const left = this.#connection?.leave();
     this.#loop.close();
+    await left;
   }
 
   async #attempt(signal: AbortSignal, connected: () => void): Promise<DialOutcome> {

@@ -24,6 +24,18 @@ const hostname = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/, 'expected a host name in lower case, without a port');
 
+/** As a relay is known to those who sign for it: no path, and no port that goes without saying. */
+const relayOrigin = z
+  .string()
+  .regex(
+    /^wss?:\/\/([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$/,
+    'expected addresses such as "wss://relay.example.com" or "wss://relay.example.com:8443", in lower case, without a path',
+  )
+  .refine((value) => !/^wss:.*:443$|^ws:.*:80$/.test(value), 'leave out the port, which is the usual one');
+
+/** A device tries them one after the other. */
+const MAX_RELAYS = 4;
+
 /** As BIP-32 counts them: 32 bits. */
 const MAX_AGENT_INDEX = 0xffff_ffff;
 
@@ -111,6 +123,10 @@ const settingsSchema = z.strictObject({
   }),
   'pairing.defaultAgent': z.int().min(0).max(MAX_AGENT_INDEX).nullable().default(null).register(definitions, {
     meaning: 'the agent, by its number, that a device paired by a code is good for; null: every one',
+  }),
+  'relay.urls': z.array(relayOrigin).max(MAX_RELAYS).default([]).register(definitions, {
+    environment: 'SVC_RELAY',
+    meaning: 'relays through which paired devices, and nobody else, reach this machine from anywhere',
   }),
   'identity.store': z.enum(['auto', 'keyring', 'vault']).default('auto').register(definitions, {
     environment: 'SVC_IDENTITY_STORE',

@@ -5,6 +5,7 @@ import { MAX_OPEN_INVITES, TooManyInvites, type InviteRegistry } from '../../ide
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody, parseJsonBody } from '../json-body.ts';
+import { encodeRelay } from '../relays.ts';
 import type { Route } from '../route.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 import { createInviteSchema, encodeDevice, encodeInvite, inviteWishOf } from '../wire/pairings.ts';
@@ -23,12 +24,15 @@ export const createInvite: Route = {
   summary:
     'Make an invite, which pairs one device: for one agent or for all, for 60 to 3600 seconds (600 unless said), with a question to the owner when a device comes, with a plain access key beside the device’s own. The answer is the only place where its code is ever shown.',
   body: createInviteSchema,
-  async handle({ body }, { keys, gatewayFacts, appOrigin }) {
+  async handle({ body }, { keys, gatewayFacts, appOrigin, relays }) {
     const wish = inviteWishOf(parseBody(createInviteSchema, parseJsonBody(body)));
     const pairings = await keys.openPairings();
     const gatewayKey = pairings.gatewayKey();
     const facts = gatewayFacts(gatewayKey);
-    const { secret, invite } = make(pairings.invites, wish);
+    const known = relays.list();
+    const { secret, invite } = make(pairings.invites, { ...wish, routingIds: known.map(({ routingId }) => routingId) });
+    // A code has room for one.
+    const relay = known.find(({ phase }) => phase === 'connected') ?? known[0];
     const code: InviteCode = {
       gatewayKey: gatewayPublicKey(gatewayKey),
       secret,
@@ -37,6 +41,7 @@ export const createInvite: Route = {
       needsApproval: invite.needsApproval,
       isForOneAgent: invite.agentIndex !== undefined,
       urls: facts.urls,
+      ...(relay === undefined ? {} : { relay }),
     };
     return {
       status: 201,
@@ -47,6 +52,7 @@ export const createInvite: Route = {
         gateway_id: facts.gatewayId,
         gateway_name: facts.gatewayName,
         urls: facts.urls,
+        relay: relay === undefined ? null : encodeRelay(relay),
         ...encodeInvite(invite),
       },
     };

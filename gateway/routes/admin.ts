@@ -1,5 +1,6 @@
 /** `/admin/*` of the server itself: what the command line asks of a running server. */
 import { NO_BODY_BYTES } from '../bounds.ts';
+import { encodeRelay } from '../relays.ts';
 import type { Route } from '../route.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 
@@ -9,9 +10,9 @@ export const adminStatus: Route = {
   access: 'admin',
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
-  summary: 'What runs: version, process, loaded models, calls under way, approvals that wait.',
+  summary: 'What runs: version, process, loaded models, calls under way, approvals that wait, ways to relays.',
   encodeError: encodeOpenAiError,
-  handle: (_request, { control, inference, approvals, now }) => {
+  handle: (_request, { control, inference, approvals, relays, now }) => {
     const { residents, inflight } = inference.status();
     return {
       body: {
@@ -21,6 +22,7 @@ export const adminStatus: Route = {
         resident_models: residents.map(({ id }) => id),
         approvals_waiting: approvals.list().length,
         inflight: Object.fromEntries(inflight),
+        relays: relays.list().map(encodeRelay),
       },
     };
   },

@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { MAX_CALLS } from '../../core/inference/local-inference.ts';
 import { availableMemoryBytes } from '../../core/inference/system-memory.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
+import { encodeRelay } from '../relays.ts';
 import type { Route, Services } from '../route.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 
@@ -35,7 +36,7 @@ export const health: Route = {
 };
 
 /** Parts of the service that do not exist yet say false, 0 or nothing. */
-async function snapshot({ inference, control }: Services): Promise<object> {
+async function snapshot({ inference, control, relays }: Services): Promise<object> {
   const { residents, inflight } = inference.status();
   const connections = control.connections();
   return {
@@ -57,6 +58,7 @@ async function snapshot({ inference, control }: Services): Promise<object> {
     http_inference_limit: MAX_CALLS,
     open_file_descriptors: await openFileDescriptors(),
     open_connections: connections.sockets,
+    relays: relays.list().map(encodeRelay),
     distillation: { queued: 0, active: 0 },
     batch_diagnostics: null,
     batch_diagnostics_timeout: false,

@@ -144,11 +144,11 @@ class OpenDoor {
   }
 
   async answer(op: SealedOp, source: SealedSource, bytes: AsyncIterable<Uint8Array>): Promise<Bytes> {
-    if (op === 'call') return this.#call('session', source, bytes);
+    if (op === 'call') return this.#call(kindsOfCall(source), source, bytes);
     const envelope = Buffer.concat(await collect(bytes));
     if (op === 'session') return [this.#session(envelope, source)];
     if (op === 'discovery') this.discovery.admit(source);
-    if (envelope[1] === CALL_KIND) return this.#call(op, source, [envelope]);
+    if (envelope[1] === CALL_KIND) return this.#call([op], source, [envelope]);
     if (op === 'discovery') return [this.discovery.answer(decodeEnvelope(envelope), source)];
     return [this.#pairing(envelope, source)];
   }
@@ -199,9 +199,9 @@ class OpenDoor {
     }
   }
 
-  async #call(kind: PurposeKind, source: SealedSource, bytes: Bytes): Promise<Bytes> {
+  async #call(kinds: CallKinds, source: SealedSource, bytes: Bytes): Promise<Bytes> {
     this.#limits.admitCall(source.party);
-    const received = this.#responder.receiveCall(kind);
+    const received = this.#responder.receiveCall(...kinds);
     const incoming: Incoming = { call: undefined, request: undefined };
     try {
       for await (const piece of bytes) this.#take(received, piece, incoming);
@@ -270,6 +270,13 @@ class OpenDoor {
       this.#sweepSoon(setTimer);
     });
   }
+}
+
+type CallKinds = readonly [PurposeKind, ...PurposeKind[]];
+
+/** Over HTTP the path says what a call is for. A relay is told no more than that it is one. */
+function kindsOfCall({ transport }: SealedSource): CallKinds {
+  return transport === 'relay' ? ['session', 'invite'] : ['session'];
 }
 
 interface Incoming {

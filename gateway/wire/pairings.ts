@@ -8,6 +8,7 @@ import {
   type InviteRecord,
   type InviteWish,
 } from '../../identity/node/invite-registry.ts';
+import { relayResourceSchema } from '../relays.ts';
 import { MAX_AGENT_INDEX } from './access-keys.ts';
 
 export const createInviteSchema = z.strictObject({
@@ -81,6 +82,8 @@ export const madeInviteSchema = inviteResourceSchema.extend({
   gateway_id: z.string(),
   gateway_name: z.string(),
   urls: z.array(z.string()),
+  /** Through which it can be used from anywhere. */
+  relay: relayResourceSchema.nullable(),
 });
 export type MadeInvite = Readonly<z.output<typeof madeInviteSchema>>;
 

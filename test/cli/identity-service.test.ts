@@ -42,7 +42,14 @@ function begin(openIdentity: () => Promise<Identity>) {
   const time = { ms: 0 };
   const onRevocation = () => Promise.resolve();
   const say = (words: string) => void said.push(words);
-  const service = createIdentityService({ openIdentity, database, onRevocation, say, elapsed: () => time.ms });
+  const service = createIdentityService({
+    openIdentity,
+    database,
+    onChange: () => undefined,
+    onRevocation,
+    say,
+    elapsed: () => time.ms,
+  });
   return { said, service, time };
 }
 

@@ -1,0 +1,115 @@
+/** The service's ways to its relays: opened when the identity is, and told whom they may let in. */
+import { tagDay } from '../channel/relay-tag.ts';
+import type { RoutingId } from '../channel/keys.ts';
+import { migrate, type Database } from '../core/storage/database.ts';
+import type { SetTimer } from '../core/timer.ts';
+import type { Pairings } from '../gateway/access-key-source.ts';
+import type { Relays, RelayState } from '../gateway/relays.ts';
+import type { SealedDoor } from '../gateway/sealed/sealed-door.ts';
+import type { Identity } from '../identity/node/open-identity.ts';
+import { createRelayEpochs } from '../identity/node/relay-epochs.ts';
+import type { AllowedTag } from '../relay-client/allow-list.ts';
+import type { ProxyEnvironment } from '../relay-client/proxy.ts';
+import { createRelayTunnel, type RelayTunnel } from '../relay-client/relay-tunnel.ts';
+import { watchNetwork } from './network-watch.ts';
+import { admitStream } from './relayed-stream.ts';
+
+export interface RelayTunnels extends Relays {
+  /** Whom they may let in has changed. */
+  changed(): void;
+  /** What was written before still goes out. */
+  close(): Promise<void>;
+}
+
+export interface RelayTunnelsOptions {
+  /** Each as `isRelayOrigin` wants it. */
+  readonly origins: readonly string[];
+  readonly opened: Promise<{ readonly identity: Pick<Identity, 'relayKey'>; readonly pairings: Pairings }>;
+  readonly database: Database;
+  readonly door: Pick<SealedDoor, 'handle'>;
+  readonly environment: ProxyEnvironment;
+  readonly say: (words: string) => void;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly setTimer: SetTimer;
+  /** 0 <= n < 1 */
+  readonly random: () => number;
+}
+
+interface OpenTunnel {
+  readonly origin: string;
+  readonly routingId: RoutingId;
+  readonly tunnel: RelayTunnel;
+}
+
+const DAY_MS = 86_400_000;
+
+const NONE: RelayTunnels = { list: () => [], changed: () => undefined, close: () => Promise.resolve() };
+
+export function createRelayTunnels(options: RelayTunnelsOptions): RelayTunnels {
+  const { origins, opened, setTimer } = options;
+  if (origins.length === 0) return NONE;
+  let tunnels: readonly OpenTunnel[] = [];
+  let isClosed = false;
+  const open = async (): Promise<void> => {
+    const identity = await opened;
+    if (!isClosed) tunnels = openAll(identity, options);
+  };
+  void open();
+  const network = watchNetwork({ setTimer, onChange: () => tunnels.forEach(({ tunnel }) => tunnel.hurry()) });
+  return {
+    list: () => tunnels.map(stateOf),
+    changed: () => tunnels.forEach(({ tunnel }) => tunnel.changed()),
+    async close() {
+      isClosed = true;
+      network.close();
+      await Promise.all(tunnels.map(({ tunnel }) => tunnel.close()));
+    },
+  };
+}
+
+type Opened = Awaited<RelayTunnelsOptions['opened']>;
+
+function openAll({ identity, pairings }: Opened, options: RelayTunnelsOptions): readonly OpenTunnel[] {
+  const { database, door, environment, say, now, setTimer, random } = options;
+  const epochs = createRelayEpochs({ database, migrate, now });
+  return options.origins.map((origin) => {
+    const key = identity.relayKey(origin);
+    const tunnel = createRelayTunnel({
+      url: origin,
+      origin,
+      key,
+      nextEpoch: () => epochs.next(origin),
+      tags: () => tagsOf(pairings, key.routingId, now()),
+      onStream: (stream) => admitStream(stream, { door, setTimer }),
+      environment,
+      say,
+      now,
+      setTimer: (run, delayMs) => setTimer(delayMs, run),
+      random,
+    });
+    return { origin, routingId: key.routingId, tunnel };
+  });
+}
+
+/** A device's clock, or the relay's, may be a day off: a tag is good from the day before its own to the day after. */
+function tagsOf(
+  { devices, invites }: Pick<Pairings, 'devices' | 'invites'>,
+  routingId: RoutingId,
+  nowMs: number,
+): readonly AllowedTag[] {
+  const today = tagDay(nowMs);
+  const ofDevices = [today - 1, today, today + 1].flatMap((day) => {
+    const expiresAtMs = (day + 2) * DAY_MS;
+    return devices.relayTags(routingId, day).map((tag) => ({ tag, expiresAtMs, tagClass: 'device' }) as const);
+  });
+  const ofInvites = invites
+    .relayTags(routingId)
+    .map(({ tag, expiresAtS }) => ({ tag, expiresAtMs: expiresAtS * 1000, tagClass: 'pairing' }) as const);
+  return [...ofDevices, ...ofInvites];
+}
+
+function stateOf({ origin, routingId, tunnel }: OpenTunnel): RelayState {
+  const { phase, untilMs, ...state } = tunnel.state();
+  return { ...state, origin, routingId, phase: phase === 'closed' ? 'waiting' : phase, retryAtMs: untilMs };
+}
