@@ -23,8 +23,7 @@ Serves until it is stopped (Ctrl-C, or "postern stop" from another terminal).
 
 Everything that is kept lies in $SVC_HOME (default ~/.service). "postern settings list" shows what else can be set.
 
-Examples:
-  postern serve --port 4001
+Example:
   postern serve --relay wss://relay.example.com
 `,
   options: {

@@ -21,6 +21,9 @@ const STATUSES: Readonly<Record<FailureCode, number>> = {
   internal: 500,
 
   offline: 503,
+  gateway_away: 503,
+  relay_refused: 503,
+  relay_busy: 503,
   busy: 503,
   wrong_gateway: 502,
   incompatible: 502,
@@ -54,7 +57,15 @@ const STATUSES: Readonly<Record<FailureCode, number>> = {
 };
 
 /** Nothing was done yet, so a client may ask again by itself. After all others it could be done twice. */
-const REPEATABLE: ReadonlySet<FailureCode> = new Set(['offline', 'busy', 'overloaded', 'closed']);
+const REPEATABLE: ReadonlySet<FailureCode> = new Set([
+  'offline',
+  'gateway_away',
+  'relay_refused',
+  'relay_busy',
+  'busy',
+  'overloaded',
+  'closed',
+]);
 
 /** By this the SDKs of OpenAI and Anthropic leave off what they do after any 5xx. */
 const NO_REPEAT = { 'x-should-retry': 'false' } as const;

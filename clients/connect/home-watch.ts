@@ -5,7 +5,16 @@
 import { PosternError, type PosternErrorCode, type SetTimer } from '../sdk/index.ts';
 
 /** What is about the way home and the pairing, not about one call. */
-const AWAY: ReadonlySet<PosternErrorCode> = new Set(['offline', 'refused', 'revoked', 'wrong_gateway', 'incompatible']);
+const AWAY: ReadonlySet<PosternErrorCode> = new Set([
+  'offline',
+  'gateway_away',
+  'relay_refused',
+  'relay_busy',
+  'refused',
+  'revoked',
+  'wrong_gateway',
+  'incompatible',
+]);
 
 /** After these home may well be away; whoever asks it knows. */
 const DOUBTFUL: ReadonlySet<PosternErrorCode> = new Set(['unanswered', 'truncated', 'gateway_stopped', 'restarted']);

@@ -5,18 +5,19 @@ import { keysOf } from './device.ts';
 import { dispatch } from './dispatch.ts';
 import type { HandshakeWith } from './handshake.ts';
 import { handshake } from './handshake.ts';
+import { Homecoming } from './homecoming.ts';
 import { pathsTo } from './http-transport.ts';
 import { readRequest } from './inner-request.ts';
 import type { Platform } from './platform.ts';
-import { platformOf } from './platform.ts';
+import { pause, platformOf } from './platform.ts';
 import { responseOf } from './response.ts';
 import type { SealedCall } from './sealed-call.ts';
 import { cancelCall } from './sealed-call.ts';
 import { Sessions } from './sessions.ts';
-import type { Transport } from './transport.ts';
+import type { PathDescription, Transport } from './transport.ts';
 
 export interface ConnectOptions extends Partial<Platform> {
-  /** Other ways to the gateway, tried after its addresses. */
+  /** Other ways to the gateway, tried after its addresses, and closed with the client. See `relay.ts`. */
   readonly transports?: readonly Transport[];
 }
 
@@ -27,12 +28,16 @@ export interface PosternClient {
    * @throws PosternError, or the signal's reason
    */
   readonly fetch: (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
-  /** Ends all calls. */
+  /** The way that was found last; `undefined` before the first, and for a transport that does not say what it is. */
+  readonly path: PathDescription | undefined;
+  /** Ends all calls, and what is kept open between them. */
   close(): void;
 }
 
 /** The gateway has 15 s between two signs of life; three of them lost is a dead path. */
 const SILENT_FOR_MS = 45_000;
+/** How long closing waits until the gateway has heard which calls are over. */
+const FAREWELL_MS = 1000;
 
 /** Nothing is sent before the first call. @throws RangeError if the device's record is damaged */
 export function connect(device: PairedDevice, options: ConnectOptions = {}): PosternClient {
@@ -47,39 +52,76 @@ export function connect(device: PairedDevice, options: ConnectOptions = {}): Pos
   const sessions = new Sessions({
     platform,
     paths,
-    shakeHands: (signal) => handshake(platform, paths, gateway, signal),
+    shakeHands: async (signal) => {
+      const { session, transport } = await handshake(platform, paths.toTry, gateway, signal);
+      paths.worked(transport);
+      return session;
+    },
     callOperation: 'call',
     silentForMs: SILENT_FOR_MS,
   });
   const closing = new AbortController();
+  const homecoming = new Homecoming({
+    paths,
+    now: platform.now,
+    tryNearer: async (nearer) => {
+      const { session, transport } = await handshake(platform, nearer, gateway, closing.signal);
+      sessions.adopt(session);
+      paths.worked(transport);
+    },
+  });
+  const farewells = new Set<Promise<void>>();
+  const running = new Set<AbortController>();
+  const client = { sessions, homecoming, farewells, running, closing: closing.signal };
   return {
-    fetch: (input, init) => sealedFetch(sessions, closing.signal, input, init),
+    fetch: (input, init) => sealedFetch(client, input, init),
+    get path() {
+      return paths.used;
+    },
     close() {
-      closing.abort(new PosternError('closed'));
+      const reason = new PosternError('closed');
+      closing.abort(reason);
+      for (const stop of [...running]) stop.abort(reason);
       sessions.close();
+      if (farewells.size === 0) return paths.close();
+      const last = pause(platform.setTimer, FAREWELL_MS, new AbortController().signal);
+      void Promise.race([Promise.all(farewells), last]).finally(() => paths.close());
     },
   };
 }
 
-async function sealedFetch(
-  sessions: Sessions,
-  closing: AbortSignal,
-  input: string | URL | Request,
-  init?: RequestInit,
-): Promise<Response> {
+interface Client {
+  readonly sessions: Sessions;
+  readonly homecoming: Homecoming;
+  /** The gateway is being told that these calls are over. */
+  readonly farewells: Set<Promise<void>>;
+  /** What stops the calls that have not ended. No listener of `closing`, of which there would be too many. */
+  readonly running: Set<AbortController>;
+  readonly closing: AbortSignal;
+}
+
+async function sealedFetch(client: Client, input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  const { sessions, running, closing } = client;
   const stop = new AbortController();
   const { signal } = stop;
   const calls: SealedCall[] = [];
-  const onEnd = follow(stop, [init?.signal ?? (input instanceof Request ? input.signal : undefined), closing]);
+  const letGo = follow(stop, init?.signal ?? (input instanceof Request ? input.signal : undefined));
+  const onEnd = (): void => {
+    letGo();
+    running.delete(stop);
+  };
+  running.add(stop);
   const onAbort = (): void => {
     onEnd();
-    cancelAll(sessions, calls);
+    cancelAll(client, calls);
   };
   signal.addEventListener('abort', onAbort, { once: true });
   try {
+    closing.throwIfAborted();
     signal.throwIfAborted();
     const request = await readRequest(input, init);
     const answer = await dispatch(sessions, request, calls, signal);
+    client.homecoming.consider();
     return await responseOf(answer, { method: request.method, signal, stop: (reason) => stop.abort(reason), onEnd });
   } catch (error) {
     onEnd();
@@ -87,17 +129,18 @@ async function sealedFetch(
   }
 }
 
-function cancelAll(sessions: Sessions, calls: readonly SealedCall[]): void {
-  for (const call of calls) if (!call.answer.isOver) void cancelCall(sessions, call);
+function cancelAll({ sessions, farewells }: Client, calls: readonly SealedCall[]): void {
+  for (const call of calls) {
+    if (call.answer.isOver) continue;
+    const farewell = cancelCall(sessions, call).finally(() => farewells.delete(farewell));
+    farewells.add(farewell);
+  }
 }
 
-/** Aborts with the first of the signals. @returns what lets go of them */
-function follow(controller: AbortController, signals: readonly (AbortSignal | undefined)[]): () => void {
-  const release = signals.map((signal) => {
-    const onAbort = (): void => controller.abort(signal?.reason);
-    if (signal?.aborted === true) onAbort();
-    signal?.addEventListener('abort', onAbort, { once: true });
-    return () => signal?.removeEventListener('abort', onAbort);
-  });
-  return () => release.forEach((letGo) => letGo());
+/** Aborts with the signal. @returns what lets go of it */
+function follow(controller: AbortController, signal: AbortSignal | null | undefined): () => void {
+  const onAbort = (): void => controller.abort(signal?.reason);
+  if (signal?.aborted === true) onAbort();
+  signal?.addEventListener('abort', onAbort, { once: true });
+  return () => signal?.removeEventListener('abort', onAbort);
 }

@@ -13,7 +13,7 @@ import {
 } from '../../identity/pairing.ts';
 import type { PairedDevice } from './device.ts';
 import type { PosternErrorCode } from './errors.ts';
-import { HintError, PathError, PosternError } from './errors.ts';
+import { HintError, isUnreached, PathError, PosternError } from './errors.ts';
 import { httpUrls } from './http-transport.ts';
 import { pause } from './platform.ts';
 import { sealCall, takeBody, takeHead } from './sealed-call.ts';
@@ -58,7 +58,7 @@ export async function confirmPairing(
     } catch (error) {
       const isTooSoon = isBusy(error);
       if (!isTooSoon && !(hasMet && isPassing(error))) throw error;
-      if (attempt === attempts) throw new PosternError(isTooSoon ? 'busy' : 'offline', { cause: error });
+      if (attempt === attempts) throw lastWordOf(error);
       const pauseMs = PAUSES_MS.at(Math.min(attempt, PAUSES_MS.length) - 1) ?? 0;
       await pause(
         sessions.options.platform.setTimer,
@@ -76,8 +76,13 @@ function isBusy(error: unknown): boolean {
 }
 
 function isPassing(error: unknown): boolean {
-  if (error instanceof PosternError) return error.code === 'offline';
-  return error instanceof PathError || error instanceof HintError;
+  return isUnreached(error) || error instanceof PathError || error instanceof HintError;
+}
+
+function lastWordOf(error: unknown): PosternError {
+  if (error instanceof PosternError && isUnreached(error)) return error;
+  const hint = error instanceof PathError ? error.hint : undefined;
+  return new PosternError(isBusy(error) ? 'busy' : (hint ?? 'offline'), { cause: error });
 }
 
 /** What a gateway says, sealed, to a device that it does not take. */

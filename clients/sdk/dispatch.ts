@@ -9,8 +9,7 @@ import { encodeRequestHead, IDEMPOTENCY_KEY_BYTES } from '../../channel/head.ts'
 import { HINT } from '../../channel/hint.ts';
 import { findJsonObject } from '../../channel/json.ts';
 import type { PosternErrorCode } from './errors.ts';
-import { HintError, PathError, PosternError } from './errors.ts';
-import { wasNeverSent } from './http-transport.ts';
+import { HintError, isUnreached, PathError, PosternError } from './errors.ts';
 import type { InnerRequest } from './inner-request.ts';
 import { attached, resumed } from './resume.ts';
 import type { AnswerEvents, SealedCall } from './sealed-call.ts';
@@ -90,14 +89,15 @@ class Retry {
     if (error instanceof HintError) this.#heed(error, call);
     else if (!isNotThere(error)) throw error;
     else {
-      if (!(error instanceof PathError && wasNeverSent(error))) this.#mayBeDone = true;
-      if (this.#attemptsLeft-- <= 0) this.give(new PosternError('offline', { cause: error }));
+      const path = error instanceof PathError ? error : undefined;
+      if (path?.wasNeverSent !== true) this.#mayBeDone = true;
+      if (this.#attemptsLeft-- <= 0) this.give(new PosternError(path?.hint ?? 'offline', { cause: error }));
     }
   }
 
-  /** `offline` and `busy` invite to ask again, which is right only as long as nothing can have been done. @throws */
+  /** `offline`, its like and `busy` invite to ask again, which is right only as long as nothing can have been done. @throws */
   give(error: unknown): never {
-    const invites = error instanceof PosternError && (error.code === 'offline' || error.code === 'busy');
+    const invites = isUnreached(error) || (error instanceof PosternError && error.code === 'busy');
     if (invites && this.#mayBeDone && !this.#isSafe) throw new PosternError('unanswered', { cause: error });
     throw error;
   }

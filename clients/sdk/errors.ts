@@ -28,7 +28,14 @@ const MESSAGES = {
   gateway_unproved:
     'What answers there does not know the code, so it is not the gateway that showed it. Check the network, and deny the request there.',
   // The way to the gateway.
-  offline: 'None of the addresses of the gateway answers. Check that it runs and that this device is in its network.',
+  offline:
+    'The gateway can not be reached: none of its addresses answers, nor its relay if it has one. Check that it runs, and the network here.',
+  gateway_away:
+    'The gateway is not connected to its relay, or the relay says so, and none of its addresses answers. Check that it runs and has a network.',
+  relay_refused:
+    'The relay lets this device through no more, or says so: its clock is days off, it was revoked, or the invite is over. Check the date here, and "postern devices" at home.',
+  relay_busy:
+    'The relay takes no more for now, or says so: too much at once, or the quota of the day is used up. Try again later.',
   refused:
     'The gateway does not know this device or this invite, or somebody in between says so. Try again; if it stays, pair again.',
   wrong_gateway: 'What answers at the address is not the gateway that this device was paired with. Check the network.',
@@ -66,9 +73,47 @@ export class PosternError extends Error {
   }
 }
 
+/** No way led there, whoever said why: nothing was done. */
+const UNREACHED: ReadonlySet<PosternErrorCode> = new Set(['offline', 'gateway_away', 'relay_refused', 'relay_busy']);
+
+export function isUnreached(error: unknown): boolean {
+  return error instanceof PosternError && UNREACHED.has(error.code);
+}
+
+/** What somebody on the way gave as the reason. Only ever a hint. */
+export type PathHint = 'gateway_away' | 'relay_refused' | 'relay_busy';
+
+interface TransportErrorOptions {
+  /** Not a byte of the request has left this device, so that it may be sent again whatever it does. */
+  readonly wasNeverSent: boolean;
+  readonly hint?: PathHint | undefined;
+  readonly cause?: unknown;
+}
+
+/** What a transport fails with if it knows more than that the way broke. */
+export class TransportError extends Error {
+  override readonly name = 'TransportError';
+  readonly wasNeverSent: boolean;
+  readonly hint: PathHint | undefined;
+
+  constructor({ wasNeverSent, hint, cause }: TransportErrorOptions) {
+    super(wasNeverSent ? 'no way there' : 'the way broke', { cause });
+    this.wasNeverSent = wasNeverSent;
+    this.hint = hint;
+  }
+}
+
 /** One way to the gateway broke, or leads somewhere else. Never leaves this library: another way is tried first. */
 export class PathError extends Error {
   override readonly name = 'PathError';
+
+  get wasNeverSent(): boolean {
+    return this.cause instanceof TransportError && this.cause.wasNeverSent;
+  }
+
+  get hint(): PathHint | undefined {
+    return this.cause instanceof TransportError ? this.cause.hint : undefined;
+  }
 }
 
 /** What came instead of an answer, in the clear. Never leaves this library either. */

@@ -8,12 +8,15 @@ import type { InitiatorSession } from '../../channel/initiator.ts';
 import { startSession } from '../../channel/initiator.ts';
 import { PathError, PosternError } from './errors.ts';
 import { exchangeWhole, joinBytes } from './exchange.ts';
-import type { Paths } from './paths.ts';
 import type { Platform } from './platform.ts';
+import type { Attempt } from './stagger.ts';
+import { stagger } from './stagger.ts';
 import type { Operation, Transport } from './transport.ts';
 
-/** What is asked of one address before the next one is tried. */
+/** How long an address may be silent. */
 const ADDRESS_MS = 4000;
+/** Whatever is farther away has to be connected to first, in several round trips, over any kind of network. */
+const FAR_MS = 15_000;
 /** Message 2 has 1408 bytes, longer by 256 for more terms. */
 const MAX_ANSWER_BYTES = 8192;
 
@@ -24,30 +27,44 @@ export interface HandshakeWith extends Omit<InitiatorOptions, 'crypto' | 'hints'
 }
 
 /** What is said when no path leads there: the most telling that any of them gave. */
-const FAILURES = ['incompatible', 'refused', 'busy', 'wrong_gateway', 'offline'] as const;
+const FAILURES = [
+  'incompatible',
+  'refused',
+  'busy',
+  'wrong_gateway',
+  'relay_refused',
+  'relay_busy',
+  'gateway_away',
+  'offline',
+] as const;
 type Failure = (typeof FAILURES)[number];
 
-/** Takes the paths in their order, and makes the one that worked the current one. @throws PosternError */
-export async function handshake(
-  platform: Platform,
-  paths: Paths,
-  gateway: HandshakeWith,
-  signal: AbortSignal,
-): Promise<InitiatorSession> {
-  const failures = new Set<Failure>();
-  for (const transport of paths.inOrder) {
-    const outcome = await handshakeTwice(platform, transport, gateway, signal);
-    if (typeof outcome === 'string') {
-      failures.add(outcome);
-      continue;
-    }
-    paths.worked(transport);
-    return outcome;
-  }
-  throw new PosternError(FAILURES.find((failure) => failures.has(failure)) ?? 'offline');
+export interface Shaken {
+  readonly session: InitiatorSession;
+  /** What it was made over. */
+  readonly transport: Transport;
 }
 
-/** A path that breaks is tried once more, since its connection may only have been old; one that is silent is left. */
+/** Tries the transports in their order, those that don't answer at once at the same time. @throws PosternError */
+export async function handshake(
+  platform: Platform,
+  transports: readonly Transport[],
+  gateway: HandshakeWith,
+  signal: AbortSignal,
+): Promise<Shaken> {
+  const attempts = transports.map((transport): Attempt<Shaken, Failure> => async (ending) => {
+    const outcome = await handshakeTwice(platform, transport, gateway, ending);
+    return typeof outcome === 'string' ? { failure: outcome } : { success: { session: outcome, transport } };
+  });
+  const outcome = await stagger(attempts, { setTimer: platform.setTimer, signal });
+  if ('success' in outcome) return outcome.success;
+  throw new PosternError(FAILURES.find((failure) => outcome.failures.includes(failure)) ?? 'offline');
+}
+
+/**
+ * A path that breaks is tried once more, since its connection may only have been old; one that is silent is left, and so
+ * is one that there is no connection to.
+ */
 async function handshakeTwice(
   ...[platform, transport, gateway, signal]: Parameters<typeof handshakeOver>
 ): Promise<InitiatorSession | Failure> {
@@ -65,7 +82,8 @@ async function handshakeOver(
   const { crypto, setTimer, now, clientVersion } = platform;
   const started = startSession({ crypto, hints: { clientVersion }, ...noise });
   const body = joinBytes([encodeEnvelope(envelope(started.message1))]);
-  const patience = { beginsWithinMs: ADDRESS_MS, silentForMs: ADDRESS_MS, setTimer, signal };
+  const patienceMs = transport.path?.kind === 'lan' ? ADDRESS_MS : FAR_MS;
+  const patience = { beginsWithinMs: patienceMs, silentForMs: patienceMs, setTimer, signal };
   try {
     const answer = decodeEnvelope(await exchangeWhole({ transport, operation, body, ...patience }, MAX_ANSWER_BYTES));
     if (answer.kind === 'hint') return failureOf(answer.code);
@@ -74,9 +92,14 @@ async function handshakeOver(
   } catch (error) {
     // Whatever has another address by now answers in its own language.
     if (error instanceof ChannelError) return error.code === 'malformed' ? 'offline' : 'wrong_gateway';
-    if (error instanceof PathError) return error.cause instanceof PathError ? 'offline' : 'broken';
+    if (error instanceof PathError) return error.hint ?? (isDead(error) ? 'offline' : 'broken');
     throw error;
   }
+}
+
+/** Silent, or not there. */
+function isDead({ cause, wasNeverSent }: PathError): boolean {
+  return cause instanceof PathError || wasNeverSent;
 }
 
 function failureOf(hint: number): Failure {

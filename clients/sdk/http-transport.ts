@@ -1,6 +1,7 @@
 /**
  * The channel over plain HTTP. The status is not looked at: whatever answers, it is the bytes that have to prove it.
  */
+import { TransportError } from './errors.ts';
 import type { Fetch } from './platform.ts';
 import { Paths } from './paths.ts';
 import type { Operation, Transport } from './transport.ts';
@@ -22,14 +23,12 @@ const DISCREETLY: RequestInit = {
 /** @param url from `httpUrls` */
 function httpTransport(url: string, fetch: Fetch, paths = PATHS): Transport {
   return {
+    path: { kind: 'lan', url },
     async exchange(operation, body, signal) {
       const headers = { 'content-type': 'application/octet-stream' };
-      const { body: answer } = await fetch(url + paths[operation], {
-        ...DISCREETLY,
-        method: 'POST',
-        headers,
-        body,
-        signal,
+      const request = { ...DISCREETLY, method: 'POST', headers, body, signal };
+      const { body: answer } = await fetch(url + paths[operation], request).catch((error: unknown) => {
+        throw hasNotConnected(error) ? new TransportError({ wasNeverSent: true, cause: error }) : error;
       });
       return answer ?? new Blob([]).stream();
     },
@@ -40,10 +39,10 @@ function httpTransport(url: string, fetch: Fetch, paths = PATHS): Transport {
  * Whether a path broke before there was a connection, so that nothing can have been sent over it. Node says which system
  * call failed, and names several where a name has several addresses. Browsers don't say: then nothing is known.
  */
-export function wasNeverSent({ cause }: Error): boolean {
-  const failed = cause instanceof Error ? cause.cause : undefined;
+function hasNotConnected(error: unknown): boolean {
+  const failed = error instanceof Error ? error.cause : undefined;
   const all: readonly unknown[] = failed instanceof AggregateError ? failed.errors : [failed];
-  return all.length > 0 && all.every((error) => CONNECTING.has(syscallOf(error)));
+  return all.length > 0 && all.every((one) => CONNECTING.has(syscallOf(one)));
 }
 
 /** The error codes themselves would not do: EHOSTUNREACH also ends a connection that was there. */

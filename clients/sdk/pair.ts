@@ -25,7 +25,7 @@ export interface PairOptions extends Partial<Platform> {
   readonly device: DeviceDescription;
   readonly storage: SecretStorage;
   readonly signal?: AbortSignal;
-  /** Other ways to the gateway, tried after its addresses. */
+  /** Other ways to the gateway, tried after its addresses, and closed at the end. See `relay.ts`. */
   readonly transports?: readonly Transport[];
 }
 
@@ -48,10 +48,10 @@ export async function pair(invite: string | InviteCode, options: PairOptions): P
   const described = describeInvite(invite, platform);
   const { inviteId, psk } = deriveInviteKeys(crypto, described.code.secret);
   const entry = pendingEntry(inviteId);
+  const paths = pathsTo(described.urls, platform.fetch, options.transports);
   try {
     if (described.isOver) throw new PosternError('invite_over');
     const secretKey = await loadPendingKey(storage, entry, crypto);
-    const paths = pathsTo(described.urls, platform.fetch, options.transports);
     const gateway: HandshakeWith = {
       operation: 'pair-invite',
       envelope: (noise) => ({ kind: 'inviteRequest', inviteId, noise }),
@@ -63,7 +63,11 @@ export async function pair(invite: string | InviteCode, options: PairOptions): P
     const sessions = new Sessions({
       platform,
       paths,
-      shakeHands: (shaking) => handshake(platform, paths, gateway, shaking),
+      shakeHands: async (shaking) => {
+        const { session, transport } = await handshake(platform, paths.toTry, gateway, shaking);
+        paths.worked(transport);
+        return session;
+      },
       callOperation: 'pair-invite',
       silentForMs: SILENT_FOR_MS,
     });
@@ -77,6 +81,8 @@ export async function pair(invite: string | InviteCode, options: PairOptions): P
   } catch (error) {
     if (isFinal(error)) await storage.erase(entry);
     throw error;
+  } finally {
+    paths.close();
   }
 }
 

@@ -1,35 +1,71 @@
-/** The ways to the gateway, in the order in which they are worth trying. */
-import type { Transport } from './transport.ts';
+/** The ways to the gateway: which one is used, and which ones are worth trying when it breaks. */
+import type { PathDescription, Transport } from './transport.ts';
+
+/** The choice of a transport, until it breaks. Another choice of the same one is another object. */
+export interface ChosenWay {
+  readonly transport: Transport;
+}
+
+/** So often in a row a way may break without having brought anything: its connection may only have been old. */
+const BREAKS_FORGIVEN = 1;
 
 export class Paths {
-  /** The likeliest first, as the gateway said. */
+  /** The nearest first, and among those the likeliest, as the gateway said. */
   readonly inOrder: readonly Transport[];
-  #current: Transport | undefined;
+  #current: ChosenWay | undefined;
+  #used: PathDescription | undefined;
+  readonly #breaks = new Map<Transport, number>();
 
   constructor(transports: readonly Transport[]) {
     this.inOrder = transports;
-    this.#current = transports[0];
+    const [only] = transports;
+    // With one way there is nothing to find out.
+    if (only !== undefined && transports.length === 1) this.#current = { transport: only };
   }
 
-  /** The one that worked last. */
-  get current(): Transport | undefined {
+  /** The one that worked last; `undefined` if it broke since, so that one has to be found by a handshake. */
+  get current(): ChosenWay | undefined {
     return this.#current;
   }
 
-  /** All of them, the current one first. */
-  get currentFirst(): readonly Transport[] {
-    const current = this.#current;
-    return current === undefined ? [] : [current, ...this.inOrder.filter((other) => other !== current)];
+  /** What is known of the one that worked last. */
+  get used(): PathDescription | undefined {
+    return this.#used;
+  }
+
+  /** All, in order; but those last that hold for a handshake and for nothing else. */
+  get toTry(): readonly Transport[] {
+    const isDoubtful = (transport: Transport): boolean => (this.#breaks.get(transport) ?? 0) > BREAKS_FORGIVEN;
+    return [...this.inOrder.filter((one) => !isDoubtful(one)), ...this.inOrder.filter(isDoubtful)];
+  }
+
+  /** The ways that are nearer than the current one, which is none of the gateway's own network. */
+  get nearer(): readonly Transport[] {
+    return this.#current === undefined || isNear(this.#current.transport) ? [] : this.inOrder.filter(isNear);
   }
 
   worked(transport: Transport): void {
-    this.#current = transport;
+    this.#current = { transport };
+    this.#used = transport.path;
   }
 
-  /** The next one takes its place, unless another call has found that out already. */
-  broke(transport: Transport): void {
-    if (this.#current !== transport) return;
-    const next = (this.inOrder.indexOf(transport) + 1) % this.inOrder.length;
-    this.#current = this.inOrder[next];
+  /** It has brought something of a call's answer. */
+  answered({ transport }: ChosenWay): void {
+    this.#breaks.delete(transport);
   }
+
+  /** It is used no more, unless another call has found that out already. */
+  broke(way: ChosenWay): void {
+    if (this.#current !== way || this.inOrder.length === 1) return;
+    this.#breaks.set(way.transport, (this.#breaks.get(way.transport) ?? 0) + 1);
+    this.#current = undefined;
+  }
+
+  close(): void {
+    for (const transport of this.inOrder) transport.close?.();
+  }
+}
+
+function isNear({ path }: Transport): boolean {
+  return path?.kind === 'lan';
 }

@@ -4,7 +4,7 @@
  */
 import { EMPTY } from '../../channel/bytes.ts';
 import { encodeAttachHead } from '../../channel/head.ts';
-import { HintError, PathError, PosternError } from './errors.ts';
+import { HintError, isUnreached, PathError, PosternError } from './errors.ts';
 import { pause } from './platform.ts';
 import type { AnswerEvents, SealedCall } from './sealed-call.ts';
 import { openRecords, sealCall, takeHead } from './sealed-call.ts';
@@ -43,7 +43,7 @@ export async function* resumed(
 
 /** Worth another attempt, over another path or in another session. */
 function isPassing(error: unknown): boolean {
-  if (error instanceof PosternError) return error.code === 'offline' || error.code === 'busy';
+  if (error instanceof PosternError) return isUnreached(error) || error.code === 'busy';
   return error instanceof PathError || error instanceof HintError;
 }
 

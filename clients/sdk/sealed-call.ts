@@ -8,7 +8,7 @@ import type { InitiatorSession, OutgoingCall } from '../../channel/initiator.ts'
 import { findJsonObject } from '../../channel/json.ts';
 import type { RecordEvent } from '../../channel/record-opener.ts';
 import type { PosternErrorCode } from './errors.ts';
-import { HintError, PathError, PosternError } from './errors.ts';
+import { HintError, PathError, PosternError, TransportError } from './errors.ts';
 import { exchange, joinBytes } from './exchange.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -62,13 +62,16 @@ async function* send(
   signal: AbortSignal,
 ): AnswerEvents {
   const { platform, paths, callOperation, silentForMs } = sessions.options;
-  const transport = paths.current;
-  if (transport === undefined) throw new PosternError('offline');
+  const way = paths.current;
+  if (way === undefined) {
+    const cause = new TransportError({ wasNeverSent: true });
+    throw new PathError('the path broke before the call was sent', { cause });
+  }
   const beginsWithinMs = BEGINS_WITHIN_MS + wire.length / SLOWEST_BYTES_PER_MS;
   const { setTimer } = platform;
   try {
     const pieces = exchange({
-      transport,
+      transport: way.transport,
       operation: callOperation,
       body: wire,
       signal,
@@ -76,12 +79,15 @@ async function* send(
       beginsWithinMs,
       silentForMs,
     });
-    for await (const piece of pieces) yield* openRecords(answer, piece);
+    for await (const piece of pieces) {
+      paths.answered(way);
+      yield* openRecords(answer, piece);
+    }
     if (!answer.isOver) throw new PathError('the answer has no end');
   } catch (error) {
     // Whatever happens to the path after the last record is of no interest.
     if (error instanceof PathError && answer.isFinished) return;
-    if (error instanceof PathError) paths.broke(transport);
+    if (error instanceof PathError) paths.broke(way);
     throw error;
   }
 }

@@ -11,7 +11,7 @@ import type { Operation } from './transport.ts';
 export interface SessionsOptions {
   readonly platform: Platform;
   readonly paths: Paths;
-  /** Makes a session. @throws PosternError */
+  /** Makes a session, over a way that it makes the current one. @throws PosternError */
   readonly shakeHands: (signal: AbortSignal) => Promise<InitiatorSession>;
   /** Where calls of these sessions go. */
   readonly callOperation: Operation;
@@ -32,15 +32,22 @@ export class Sessions {
 
   /** The next call, in a session that has room for it. @throws PosternError, or the signal's reason */
   async openCall(signal: AbortSignal): Promise<{ readonly session: InitiatorSession; readonly call: OutgoingCall }> {
-    const known = this.#current;
+    // Only a handshake shows which of several ways leads there.
+    const known = this.options.paths.current === undefined ? undefined : this.#current;
     const call = known?.openCall(this.options.platform.now());
     if (known !== undefined && call !== undefined) return { session: known, call };
-    if (known !== undefined) this.leave(known);
+    if (this.#current !== undefined) this.leave(this.#current);
     const session = await abortable(this.#begin(), signal);
     const first = session.openCall(this.options.platform.now());
     // A session whose terms allow no call at all.
     if (first === undefined) throw new PosternError('incompatible');
     return { session, call: first };
+  }
+
+  /** New calls go into this session. */
+  adopt(session: InitiatorSession): void {
+    if (this.#current !== undefined) this.leave(this.#current);
+    this.#current = session;
   }
 
   /** No new calls in this session. Those that run have keys of their own. */
@@ -67,7 +74,8 @@ export class Sessions {
   }
 
   async #shakeHands(): Promise<InitiatorSession> {
-    this.#current = await this.options.shakeHands(this.#closing.signal);
-    return this.#current;
+    const session = await this.options.shakeHands(this.#closing.signal);
+    this.adopt(session);
+    return session;
   }
 }

@@ -14,9 +14,22 @@ export interface RelayProcess {
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-export async function startRelayProcess(port = 0, args: readonly string[] = []): Promise<RelayProcess> {
-  const listen = ['--listen', `127.0.0.1:${port}`, '--limit', 'connectionsPerMinute=0'];
-  const child = spawn(process.execPath, [program, ...listen, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+interface Place {
+  readonly host?: string;
+  /** A command that runs the program somewhere else, such as in another network namespace. */
+  readonly within?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+export async function startRelayProcess(
+  port = 0,
+  args: readonly string[] = [],
+  { host = '127.0.0.1', within = [], environment = {} }: Place = {},
+): Promise<RelayProcess> {
+  const listen = ['--listen', `${host}:${port}`, '--limit', 'connectionsPerMinute=0'];
+  const [command, ...rest] = [...within, process.execPath, program, ...listen, ...args];
+  const env = { ...process.env, ...environment };
+  const child = spawn(command!, rest, { stdio: ['ignore', 'pipe', 'pipe'], env });
   let log = '';
   child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
   const [line] = (await Promise.race([

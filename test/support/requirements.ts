@@ -34,6 +34,18 @@ export const gnomeKeyring: Requirement = {
   remedy: 'A credential store needs the Debian packages gnome-keyring, dbus-x11 and libsecret-tools.',
 };
 
+/** What a process has in its memory. */
+export const coreDumps: Requirement = {
+  isMet: spawnSync('which', ['gcore']).status === 0,
+  remedy: "A process's memory is written down by gcore, of the Debian package gdb.",
+};
+
+/** Certificates. */
+export const openssl: Requirement = {
+  isMet: spawnSync('openssl', ['version']).status === 0,
+  remedy: 'A certificate is made by the Debian package openssl.',
+};
+
 /** Somebody who listens on the network. */
 export const packetCapture: Requirement = {
   isMet: spawnSync('which', ['tcpdump']).status === 0,
