@@ -262,4 +262,11 @@ function send(socket: WebSocket, message: Frame | Uint8Array): void {
   else if (socket.readyState === WebSocket.CONNECTING) socket.once('open', () => socket.send(bytes));
 }
 
+/** The newest one that is open. */
+export function linkOf({ links }: Pick<HostileRelay, 'links'>, role: Role): Link {
+  const link = [...links].findLast((one) => one.role === role);
+  if (link === undefined) throw new Error(`no ${role} is connected`);
+  return link;
+}
+
 export const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

@@ -1,5 +1,7 @@
 /** What a relay may do to the frames that it passes. Each of these is a misdeed for `HostileRelay.misdeed`, or makes one. */
+import { encodeEnvelope } from '../../channel/envelope.ts';
 import type { Frame } from '../../relay/wire/frame.ts';
+import { OP } from '../../relay/wire/op.ts';
 import { HONEST, type Link, type Misdeed, type Passing, type Role } from './hostile-relay.ts';
 
 type Data = Extract<Frame, { type: 'data' }>;
@@ -29,6 +31,15 @@ export function to(which: Which, misdeed: Misdeed): Misdeed {
   return (passing) => (isMeant(which, passing) ? misdeed(passing) : HONEST(passing));
 }
 
+export const asking = (misdeed: Misdeed): Misdeed => to({ ...ASKING, op: OP.call }, misdeed);
+export const answering = (misdeed: Misdeed): Misdeed => to({ ...ANSWERING, op: OP.call }, misdeed);
+export const greeting = (misdeed: Misdeed): Misdeed => to({ ...ASKING, op: OP.session }, misdeed);
+export const greeted = (misdeed: Misdeed): Misdeed => to({ ...ANSWERING, op: OP.session }, misdeed);
+
+/** Says something besides. */
+export const meanwhile = (which: Which, words: (link: Link) => void): Misdeed =>
+  to(which, ({ link, frame }) => (words(link), [frame]));
+
 /** Does it so many times, and is honest from then on. */
 export function times(count: number, which: Which, misdeed: Misdeed): Misdeed {
   let done = 0;
@@ -43,7 +54,10 @@ export const drop: Misdeed = ({ link, from, frame }) => {
   return [];
 };
 
-export const twice: Misdeed = ({ frame }) => [frame, frame];
+export const twice: Misdeed = ({ frame }) => {
+  if (frame.type !== 'data') return [frame, frame];
+  return frame.bytes.length === 0 ? [frame] : [{ ...frame, isEnd: false }, frame];
+};
 
 /** Flips a bit of the data that is `at` bytes into the stream. */
 export function flip(at: number, bit = 0): Misdeed {
@@ -65,7 +79,7 @@ export function truncate(afterBytes: number): Misdeed {
   };
 }
 
-/** All of the answer is swallowed, and this is said in its place. */
+/** All of a stream is swallowed, and this is said in its place. */
 export function insteadOf(words: (passing: Passing) => Uint8Array): Misdeed {
   const said = perStream(() => ({ isSaid: false }));
   return (passing) => {
@@ -79,21 +93,25 @@ export function insteadOf(words: (passing: Passing) => Uint8Array): Misdeed {
   };
 }
 
-/** The frames change places, two and two. An END is let through, with whatever waits before it. */
+export const say = (bytes: Uint8Array): Misdeed => insteadOf(() => bytes);
+export const hint = (code: number): Misdeed => say(encodeEnvelope({ kind: 'hint', code }));
+
+/** Frames change places, two and two: those of one stream, or those of two. What waits never waits beyond an END. */
 export function swapped(isSameStream: boolean): Misdeed {
   let waiting: { readonly link: Link; readonly frame: Data } | undefined;
   return (passing) => {
     const { frame, link } = passing;
     if (frame.type !== 'data') return HONEST(passing);
-    if (waiting === undefined && !frame.isEnd) {
-      waiting = { link, frame: { ...frame, bytes: new Uint8Array(frame.bytes) } };
-      return [];
+    const earlier = waiting;
+    if (earlier === undefined) {
+      if (!frame.isEnd) waiting = { link, frame };
+      return frame.isEnd ? [frame] : [];
     }
-    if (waiting === undefined || waiting.link !== link) return [frame];
-    if (isSameStream !== (waiting.frame.stream === frame.stream) && !frame.isEnd) return [frame];
-    const { frame: earlier } = waiting;
+    const isSame = earlier.link === link && earlier.frame.stream === frame.stream;
+    // Only the next frame of the same link can take its place.
+    if (earlier.link !== link || (isSameStream && !isSame)) return [frame];
     waiting = undefined;
-    return frame.isEnd ? [earlier, frame] : [frame, earlier];
+    return isSame === isSameStream && !(isSame && frame.isEnd) ? [frame, earlier.frame] : [earlier.frame, frame];
   };
 }
 
