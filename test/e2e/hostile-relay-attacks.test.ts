@@ -200,6 +200,19 @@ describe('in the middle of an answer', () => {
   });
 });
 
+test('of an answer of which nobody takes a byte the gateway lets go, though nobody says that the stream is over', async () => {
+  const { home, client, hostile, world } = await settledHome();
+  // The request arrives; of the answer nothing is heard, and the gateway is not told that the device has gone.
+  hostile.misdeed = ({ link, from, frame }) => {
+    const isToGateway = link.role === 'gateway' && from === 'relay';
+    if (isToGateway) return frame.type === 'window' || frame.type === 'reset' ? [] : [frame];
+    return link.role === 'client' && from === 'relay' && frame.type === 'data' ? [] : [frame];
+  };
+  expect(await ask(client, 'POST', '/v1/large/stalled')).toBe('unanswered');
+  client.close();
+  await calm(world, home);
+});
+
 test('a device is paired through it, and only with its own gateway', async () => {
   const world = await startHostileWorld();
   const home = await startHome(world, service);

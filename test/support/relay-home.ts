@@ -163,9 +163,14 @@ export async function ask(client: PosternClient, method: Method, path: string): 
 
 export const countOf = ({ ran }: Home, path: string): number => ran.filter((request) => request.path === path).length;
 
-/** When all was let go that was kept for somebody. */
+/** Nothing that a device left behind may stay longer: an answer waits for 120 s to be taken, and as long for its reader. */
+const CALM_WITHIN_MS = 10 * 60_000;
+
+/** When all was let go that was kept for somebody. @throws if that took too long */
 export async function calm(world: HostileWorld, { door }: Home): Promise<void> {
+  const beganMs = world.time.now();
   await until(() => door.counts().calls === 0 && world.relay().heldBytes() === 0);
+  if (world.time.now() - beganMs > CALM_WITHIN_MS) throw new Error('something was kept for nobody');
 }
 
 /** All that a relay's operator could write down: each message, and each stream as a whole. */
