@@ -21,6 +21,8 @@ export interface TunnelStream {
   reset(code: number): void;
 }
 
+/** An answer of which nothing could be sent for so long has nobody who reads it, whether the relay says so or not. */
+const STALLED_MS = 120_000;
 /** What is left of a request that was answered early is read for so long, and then it is cut. */
 const LINGER_MS = 10_000;
 
@@ -41,7 +43,7 @@ export function tunnelStream(stream: PeerStream, setTimer: SetTimer): TunnelStre
     reset: (code) => stream.reset(code),
     answer: async (pieces) => {
       try {
-        await send(stream, pieces, died);
+        await send({ stream, setTimer, died }, pieces);
       } catch (error) {
         stream.reset(RELAY_CODE.internal);
         throw error;
@@ -52,18 +54,33 @@ export function tunnelStream(stream: PeerStream, setTimer: SetTimer): TunnelStre
   };
 }
 
-async function send(stream: PeerStream, pieces: AsyncIterable<Uint8Array>, died: Promise<never>): Promise<void> {
+interface Sending {
+  readonly stream: PeerStream;
+  readonly setTimer: SetTimer;
+  /** Rejects when the stream is dead. */
+  readonly died: Promise<never>;
+}
+
+async function send({ stream, setTimer, died }: Sending, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   const iterator = pieces[Symbol.asyncIterator]();
+  const unlessStalled = async (sent: Promise<void>): Promise<void> => {
+    const cancel = setTimer(() => stream.reset(RELAY_CODE.timeout), STALLED_MS);
+    try {
+      await sent;
+    } finally {
+      cancel();
+    }
+  };
   let isDone = false;
   try {
     for (;;) {
-      await stream.writable();
+      await unlessStalled(stream.writable());
       const piece = await Promise.race([iterator.next(), died]);
       if (piece.done === true) {
         isDone = true;
         return;
       }
-      await stream.write(piece.value);
+      await unlessStalled(stream.write(piece.value));
     }
   } finally {
     // Not waited for: it may hang on what it waits for itself, which is what the signal is for.

@@ -103,10 +103,10 @@ class Retry {
   }
 
   #heed(error: HintError, call: SealedCall): void {
+    this.#mayBeDone = true;
     const isUseful = error.hint === HINT.unknownSession || error.hint === HINT.callNumber;
     if (this.#heededHint || !isUseful) this.give(new PosternError(codeOf(error.hint)));
     this.#heededHint = true;
-    this.#mayBeDone = true;
     this.#sessions.heed(error, call.session);
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Where secrets are kept: under a name each, in the operating system's credential store (`keyring-store.ts`) or, where
- * there is none, in a sealed file (`vault-store.ts`). And what can go wrong with either, with the way out.
+ * Where secrets are kept: under a name of small letters, digits and hyphens each, in the operating system's credential
+ * store (`keyring-store.ts`) or, where there is none, in a sealed file (`vault-store.ts`). And what can go wrong with
+ * either, with the way out.
  */
 export interface SecretStore {
   readonly kind: StoreKind;

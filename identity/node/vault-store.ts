@@ -63,7 +63,9 @@ export async function openVaultStore(options: VaultOptions): Promise<SecretStore
     kind: 'vault',
     description: describe(vault.key, options),
     async get(name) {
-      const box = (await requireVault(options.home)).entries[name];
+      const { entries } = await requireVault(options.home);
+      // `constructor` is a name like any other.
+      const box = Object.hasOwn(entries, name) ? entries[name] : undefined;
       return box === undefined ? undefined : (openBox(vaultKey, name, box) ?? fail(damagedEntry(name)));
     },
     set: (name, secret) =>
@@ -73,8 +75,8 @@ export async function openVaultStore(options: VaultOptions): Promise<SecretStore
       }),
     delete: (name) =>
       change((current) => {
-        const { [name]: removed, ...entries } = current.entries;
-        return [{ ...current, entries }, removed !== undefined];
+        const { [name]: _, ...entries } = current.entries;
+        return [{ ...current, entries }, Object.hasOwn(current.entries, name)];
       }),
   };
 }

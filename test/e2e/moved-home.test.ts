@@ -38,11 +38,11 @@ async function connect(): Promise<TestServer> {
 const modelsAt = async (url: string) => (await fetch(`${url}/v1/models`)).status;
 
 test('home did not move: nothing is said', async () => {
-  const { url, log, stop } = await connect();
-  await until(() => log().includes('Home is reached.'));
-  expect(await modelsAt(url)).toBe(200);
-  await stop();
-  expect(log()).not.toContain(NOTED);
+  const here = await connect();
+  await until(() => here.log().includes('Home is reached.'));
+  expect(await modelsAt(here.url)).toBe(200);
+  await here.stop();
+  expect(here.log()).not.toContain(NOTED);
 });
 
 test('home takes a relay: the laptop hears of it while it is near, and a moment later can be anywhere', async () => {
@@ -50,20 +50,20 @@ test('home takes a relay: the laptop hears of it while it is near, and a moment 
   await gateway.stop();
   gateway = await startServer({ home, args: ['--port', String(port), '--relay', relay.origin] });
   await until(async () => (await runCli(['relay', 'status'], { SVC_HOME: home })).code === 0);
-  const { url, log, stop } = await connect();
-  await until(() => log().includes(NOTED));
+  const here = await connect();
+  await until(() => here.log().includes(NOTED));
   await gateway.stop();
   // Another port is as good as another network: what the laptop was paired with leads nowhere.
   gateway = await startServer({ home, args: ['--relay', relay.origin] });
   await until(async () => (await runCli(['relay', 'status'], { SVC_HOME: home })).code === 0);
-  await until(async () => (await modelsAt(url)) === 200);
-  expect(log()).toContain(`Through the relay ${relay.origin} now.`);
-  await stop();
+  await until(async () => (await modelsAt(here.url)) === 200);
+  expect(here.log()).toContain(`Through the relay ${relay.origin} now.`);
+  await here.stop();
 });
 
 test('what it has heard is kept', async () => {
-  const { url, log } = await connect();
-  await until(() => log().includes('Home is reached.'));
-  expect(await modelsAt(url)).toBe(200);
-  expect(log()).toContain(`Through the relay ${relay.origin} now.`);
+  const here = await connect();
+  await until(() => here.log().includes('Home is reached.'));
+  expect(await modelsAt(here.url)).toBe(200);
+  expect(here.log()).toContain(`Through the relay ${relay.origin} now.`);
 });

@@ -37,8 +37,14 @@ export interface BreakableTransport extends Transport {
 
 export type Run = (request: InnerRequest) => Promise<InnerAnswer> | InnerAnswer;
 
-export async function openDoorHere({ running }: ServiceHere, run: Run): Promise<DoorHere> {
-  const time = createFakeTime(Date.now());
+export interface OpenedDoor {
+  readonly door: SealedDoor;
+  /** What arrived at the routes. */
+  readonly ran: readonly InnerRequest[];
+}
+
+/** Until the test ends. */
+export function openDoor({ running }: ServiceHere, run: Run, time: Pick<FakeTime, 'now' | 'setTimer'>): OpenedDoor {
   const ran: InnerRequest[] = [];
   const door = createSealedDoor({
     ...time,
@@ -60,6 +66,12 @@ export async function openDoorHere({ running }: ServiceHere, run: Run): Promise<
     },
   });
   onTestFinished(() => door.close());
+  return { door, ran };
+}
+
+export async function openDoorHere(service: ServiceHere, run: Run): Promise<DoorHere> {
+  const time = createFakeTime(Date.now());
+  const { door, ran } = openDoor(service, run, time);
   const ways: Way[] = [];
   return {
     door,

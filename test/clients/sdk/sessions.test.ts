@@ -213,8 +213,23 @@ test.each([
   },
 );
 
-test('a hint to wait is one, if nothing else was sent', async () => {
-  const gateway = await start(echo);
-  gateway.meddle('call', { do: 'refuse', hint: 6 });
-  expect(await codeOf(clientOf(gateway).fetch('/x', post))).toBe('busy');
-});
+test.each([
+  ['busy', 4],
+  ['busy', 6],
+  ['offline', 7],
+] as const)(
+  'that nothing was done (%s) is not believed of hint %i, which may stand before an answer',
+  async (code, hint) => {
+    const gateway = await start(echo);
+    const client = clientOf(gateway);
+    for (const meddling of [
+      { do: 'refuse', hint },
+      { do: 'forge', hint },
+    ] as const) {
+      gateway.meddle('call', meddling, meddling);
+      expect(await codeOf(client.fetch('/x', post))).toBe('unanswered');
+      expect(await codeOf(client.fetch('/x'))).toBe(code);
+    }
+    expect(gateway.requests.map(({ method }) => method)).toEqual(['POST', 'GET']);
+  },
+);

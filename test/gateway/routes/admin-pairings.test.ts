@@ -1,6 +1,8 @@
 /** `/admin/invites` and `/admin/devices` as the plain functions they are, on a real database. */
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { asRoutingId, type RoutingId } from '../../../channel/keys.ts';
+import type { RelayState } from '../../../gateway/relays.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../../../gateway/route.ts';
 import { listDevices, renameDevice, revokeDevice } from '../../../gateway/routes/admin-devices.ts';
 import { closeInvite, createInvite, getInvite, listInvites } from '../../../gateway/routes/admin-invites.ts';
@@ -36,13 +38,15 @@ interface Asking {
   readonly body?: object;
   readonly id?: string;
   readonly appOrigin?: string;
+  readonly relays?: readonly RelayState[];
 }
 
-async function ask(route: Route, { body = {}, id = '', appOrigin }: Asking = {}): Promise<Reply> {
+async function ask(route: Route, { body = {}, id = '', appOrigin, relays = [] }: Asking = {}): Promise<Reply> {
   const services = {
     keys: { openPairings: async () => ({ ...pairings, gatewayKey: () => gatewayKey }) },
     gatewayFacts: () => gateway,
     appOrigin,
+    relays: { list: () => relays },
   } as unknown as Services;
   const bytes = new TextEncoder().encode(JSON.stringify(body));
   return route.handle!({ body: bytes, params: { id } } as unknown as GatewayRequest, services);
@@ -75,6 +79,26 @@ describe('an invite', () => {
     for (const shown of [await ask(listInvites), await ask(getInvite, { id: made.id })]) {
       expect(JSON.stringify(shown.body)).not.toMatch(/SVC|secret|code|psk/);
     }
+  });
+
+  test('names the relay that is connected, and can be used through any', async () => {
+    const state = { sinceMs: 0, isContested: false, bytesIn: 0, bytesOut: 0 };
+    const [one, other] = [1, 2].map((byte) => asRoutingId(new Uint8Array(15).fill(byte))) as [RoutingId, RoutingId];
+    const away = { ...state, origin: 'wss://one.example', routingId: one, phase: 'waiting' } as const;
+    const there = { ...state, origin: 'wss://other.example', routingId: other, phase: 'connected' } as const;
+    const made = await make({ relays: [away, there] });
+    expect(made.relay).toMatchObject({ origin: there.origin, state: 'connected' });
+    const code = findInviteCode(made.code)!;
+    expect(code.relay).toEqual({ origin: there.origin, routingId: other });
+    const { relayTag } = inviteKeysOf(code.secret);
+    for (const routingId of [one, other])
+      expect(pairings.invites.relayTags(routingId).map(({ tag }) => tag)).toEqual([relayTag(routingId)]);
+    const without = await make();
+    expect([without.relay, findInviteCode(without.code)!.relay]).toEqual([null, undefined]);
+    expect(findInviteCode((await make({ relays: [away] })).code)!.relay).toEqual({
+      origin: away.origin,
+      routingId: one,
+    });
   });
 
   test('has no link where no app is served', async () => {

@@ -60,7 +60,10 @@ describe.each([
 
   test('any bytes under any name, and many at once', async () => {
     const store = await open(options);
-    const entries = fc.uniqueArray(fc.tuple(fc.string(), fc.uint8Array()), {
+    const names = fc.oneof(fc.stringMatching(/^[a-z0-9-]+$/), fc.constantFrom('constructor', '0', '-'));
+    expect(await store.get('constructor')).toBeUndefined();
+    expect(await store.delete('constructor')).toBe(false);
+    const entries = fc.uniqueArray(fc.tuple(names, fc.uint8Array()), {
       selector: ([name]) => name,
       maxLength: 6,
     });
