@@ -4,5 +4,5 @@ import { build, install, requireNode } from '../scripts/prepare.mjs';
 
 requireNode();
 install();
-build();
-await import('../dist/cli/bin.js');
+await build();
+await import('../dist/postern/bin.js');

@@ -44,11 +44,8 @@ interface OpenTunnel {
 
 const DAY_MS = 86_400_000;
 
-const NONE: RelayTunnels = { list: () => [], changed: () => undefined, close: () => Promise.resolve() };
-
 export function createRelayTunnels(options: RelayTunnelsOptions): RelayTunnels {
-  const { origins, opened, setTimer } = options;
-  if (origins.length === 0) return NONE;
+  const { opened, setTimer } = options;
   let tunnels: readonly OpenTunnel[] = [];
   let isClosed = false;
   const open = async (): Promise<void> => {

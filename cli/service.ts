@@ -1,7 +1,6 @@
 /** The service: where everything is wired together, started, and brought to an orderly end. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { gatewayCrypto } from '../channel/node/crypto.ts';
 import { createApprovalQueue, type ApprovalQueue } from '../core/approvals/approval-queue.ts';
 import { writeRunFile } from '../core/config/home.ts';
 import type { Settings } from '../core/config/settings.ts';
@@ -27,23 +26,26 @@ import { createRequestLog, type RequestLog } from '../gateway/request-log/reques
 import type { Services } from '../gateway/route.ts';
 import { routes } from '../gateway/routes.ts';
 import { createRunToken } from '../gateway/run-token.ts';
-import { createSealedDoor, type DoorOptions, type SealedDoor } from '../gateway/sealed/sealed-door.ts';
+import { lateDoor } from '../gateway/sealed/late-door.ts';
+import type { DoorOptions, SealedDoor } from '../gateway/sealed/sealed-door.ts';
 import { createGateway } from '../gateway/server.ts';
 import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
 import { CommandError, type CommandContext } from './command.ts';
 import { gatewayFacts } from './gateway-facts.ts';
 import { identityOptions } from './identity-options.ts';
-import { advertise, type Advertisement } from './mdns.ts';
+import type { Advertisement } from './mdns.ts';
 import { createIdentityService, type IdentityService, type IdentityServiceOptions } from './identity-service.ts';
 import { openModelCatalog } from './model-catalog.ts';
 import { packageRoot, version } from './package.ts';
-import { createRelayTunnels, type RelayTunnels } from './relay-tunnels.ts';
+import type { RelayTunnels } from './relay-tunnels.ts';
 
 /** How long answers under way may go on after the service was told to stop. */
 const SHUTDOWN_GRACE_MS = 10_000;
 
 /** For the streams' last events to reach their readers; one that does not read is not waited for. */
 const LAST_WORDS_MS = 1000;
+
+const NO_RELAYS: RelayTunnels = { list: () => [], changed: () => undefined, close: () => Promise.resolve() };
 
 /** What runs, as whoever started it needs it to end it. */
 export interface Running {
@@ -77,7 +79,8 @@ export async function startService(settings: Settings, context: CommandContext, 
   place.port = port;
   await writeRunFile(context.home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
   void identity.begin();
-  return { ...parts, port, advertisement: openAdvertisement(settings, { identity, facts, port, context }) };
+  const advertisement = await openAdvertisement(settings, { identity, facts, port, context });
+  return { ...parts, port, advertisement };
 }
 
 interface Assembling {
@@ -124,7 +127,7 @@ async function assemble(settings: Settings, { context, clock, startedAtMs }: Ass
     ...clock,
     say: (words) => terminal.say(words),
   });
-  const relays = openRelays(settings, { identity, database, door, context });
+  const relays = await openRelays(settings, { identity, database, door, context });
   const gateway = await createGateway({
     routes,
     services: {
@@ -164,11 +167,12 @@ interface Advertising {
 }
 
 /** Only where somebody could come who hears of it. */
-function openAdvertisement(
+async function openAdvertisement(
   settings: Settings,
   { identity, facts, port, context: { terminal } }: Advertising,
-): Advertisement | undefined {
+): Promise<Advertisement | undefined> {
   if (!settings['server.expose'] || !settings['pairing.discovery'] || !settings['pairing.advertise']) return undefined;
+  const { advertise } = await import('./mdns.ts');
   const what = identity.opened.then(({ pairings }) => {
     const { gatewayName: name, gatewayId } = facts(pairings.gatewayKey());
     return { name, port, gatewayId };
@@ -198,25 +202,34 @@ interface DoorParts extends DoorClock, Pick<DoorOptions, 'database' | 'approvals
 }
 
 function openDoor(settings: Settings, { identity, say, ...parts }: DoorParts): SealedDoor {
-  return createSealedDoor({
-    ...parts,
-    openPairings: () => identity.openPairings(),
-    crypto: () => gatewayCrypto(settings['channel.crypto']),
-    codePairing: {
-      isOffered: settings['pairing.discovery'],
-      agentIndex: settings['pairing.defaultAgent'] ?? undefined,
-    },
-    maxBodyBytes: (method, path) => routeBodyBytes(method, path),
-    tickMs: settings['channel.streamTickMs'],
-    onError: () => say('A sealed call has failed inside the service.'),
+  return lateDoor(async () => {
+    const [{ createSealedDoor }, { gatewayCrypto }] = await Promise.all([
+      import('../gateway/sealed/sealed-door.ts'),
+      import('../channel/node/crypto.ts'),
+    ]);
+    return createSealedDoor({
+      ...parts,
+      openPairings: () => identity.openPairings(),
+      crypto: () => gatewayCrypto(settings['channel.crypto']),
+      codePairing: {
+        isOffered: settings['pairing.discovery'],
+        agentIndex: settings['pairing.defaultAgent'] ?? undefined,
+      },
+      maxBodyBytes: (method, path) => routeBodyBytes(method, path),
+      tickMs: settings['channel.streamTickMs'],
+      onError: () => say('A sealed call has failed inside the service.'),
+    });
   });
 }
 
-function openRelays(
+/** Loaded where there are any. */
+async function openRelays(
   settings: Settings,
   parts: Pick<Running, 'identity' | 'database' | 'door'> & { readonly context: CommandContext },
-): RelayTunnels {
+): Promise<RelayTunnels> {
   const { identity, database, door, context } = parts;
+  if (settings['relay.urls'].length === 0) return NO_RELAYS;
+  const { createRelayTunnels } = await import('./relay-tunnels.ts');
   return createRelayTunnels({
     origins: settings['relay.urls'],
     opened: identity.opened,

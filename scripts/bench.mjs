@@ -7,7 +7,7 @@ import { build, install, requireNode, root } from './prepare.mjs';
 
 requireNode();
 install();
-build();
+await build();
 
 const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 if (spawnSync(process.execPath, [tsc, '--build', 'bench'], { cwd: root, stdio: 'inherit' }).status !== 0)

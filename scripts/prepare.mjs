@@ -52,18 +52,44 @@ function nodeHeaders() {
 }
 
 /** Compiles what changed. `tsc --build` is incremental by itself; the stamp saves even starting it. */
-export function build() {
+export async function build() {
+  const beside = ['tsconfig.base.json', 'package-lock.json', 'scripts/prepare.mjs'].map((name) => join(root, name));
   const wanted = digest(
-    [...SOURCE_FOLDERS.flatMap((folder) => sourceFiles(join(root, folder))), join(root, 'tsconfig.base.json')].flatMap(
-      (file) => [relative(root, file), readFileSync(file)],
-    ),
+    [...SOURCE_FOLDERS.flatMap((folder) => sourceFiles(join(root, folder))), ...beside].flatMap((file) => [
+      relative(root, file),
+      readFileSync(file),
+    ]),
   );
   if (readStamp(BUILD_STAMP) === wanted) return;
   if (!existsSync(BUILD_STAMP)) console.error('Building ...');
   rmSync(BUILD_STAMP, { force: true });
   run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '--build', root]);
+  await bundle();
   mkdirSync(dirname(BUILD_STAMP), { recursive: true });
   writeFileSync(BUILD_STAMP, wanted);
+}
+
+/**
+ * The command line as few files: to find, read and link some five hundred took half of its start. What is compiled for
+ * one machine stays outside. `dist/cli` is the same program, file by file.
+ */
+async function bundle() {
+  const { build: bundleWith } = await import('esbuild');
+  const outdir = join(root, 'dist', 'postern');
+  rmSync(outdir, { recursive: true, force: true });
+  await bundleWith({
+    entryPoints: ['bin', 'main'].map((name) => join(root, 'dist', 'cli', `${name}.js`)),
+    outdir,
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: `node${MIN_NODE.join('.')}`,
+    external: ['better-sqlite3', 'node-llama-cpp', '@napi-rs/keyring'],
+    // Packages in the older form ask for it.
+    banner: { js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);" },
+    logLevel: 'warning',
+  });
 }
 
 function sourceFiles(folder) {

@@ -4,6 +4,6 @@ import { build, install, requireNode } from './prepare.mjs';
 
 requireNode();
 install();
-build();
-const { run } = await import('../dist/cli/main.js');
+await build();
+const { run } = await import('../dist/postern/main.js');
 await run(['serve', ...process.argv.slice(2)]);

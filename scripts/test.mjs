@@ -13,7 +13,7 @@ import { build, install, requireNode, root } from './prepare.mjs';
 
 requireNode();
 install();
-build();
+await build();
 
 const only = process.argv.slice(2);
 const bin = (name) => join(root, 'node_modules', '.bin', name);

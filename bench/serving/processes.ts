@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 /** Compiled to `dist/bench/serving/`. */
 export const root = new URL('../../../', import.meta.url);
 export const builtInModel = fileURLToPath(new URL('models/foundation/foundation.gguf', root));
-const builtProgram = fileURLToPath(new URL('dist/cli/bin.js', root));
+const builtProgram = fileURLToPath(new URL('dist/postern/bin.js', root));
 
 export interface Service {
   readonly port: number;

@@ -13,7 +13,7 @@ export async function withScriptedRunner(settings: Readonly<Record<string, unkno
   }
   const scripted = fileURLToPath(new URL('./scripted-runner.js', import.meta.url));
   await copyFile(scripted, join(folder, 'dist/core/inference/runner/main.js'));
-  const service = await startService({ program: join(folder, 'dist/cli/bin.js'), settings });
+  const service = await startService({ program: join(folder, 'dist/postern/bin.js'), settings });
   return {
     ...service,
     async stop() {

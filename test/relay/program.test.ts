@@ -27,7 +27,7 @@ test.each([
   ['a certificate without its key', ['--listen', '127.0.0.1:0', '--tls-cert', 'a.pem']],
   ['a flag that there is not', ['--what']],
 ])('%s is a misuse, by either name', (_name, args) => {
-  for (const program of [[relayMain], [join(root, 'dist/cli/bin.js'), 'relay']]) {
+  for (const program of [[relayMain], [join(root, 'dist/postern/bin.js'), 'relay']]) {
     const { status, stdout, stderr } = run(...program, ...args);
     expect(status).toBe(2);
     expect(stdout).toBe('');

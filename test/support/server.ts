@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 /** As `npm test` built it, so that a start costs no build. */
-export const cliPath = new URL('../../dist/cli/bin.js', import.meta.url).pathname;
+export const cliPath = new URL('../../dist/postern/bin.js', import.meta.url).pathname;
 
 export interface TestServer {
   readonly url: string;
