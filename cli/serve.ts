@@ -16,8 +16,8 @@ Serves until it is stopped (Ctrl-C, or "postern stop" from another terminal).
 
   -p, --port N        TCP port (default 1337, or $SVC_PORT); 0 takes any free one
   --expose            listen on all interfaces; callers from other machines then need an access key
-  --relay URL         let paired devices, and nobody else, in through this relay from anywhere (wss://relay.example.com);
-                      may be given more than once
+  --relay URL         let paired devices, and nobody else, in through this relay from anywhere (wss://relay.example.com,
+                      or $SVC_RELAY); may be given more than once
   --models-dir DIR    where model files (*.gguf) are (default ~/MLXModels, or $SVC_MODELS_DIR)
   --json              print one JSON object when ready: url, pid, home
 

@@ -190,7 +190,7 @@ export class DiscoveryDesk {
     return startPairingCode(crypto, 'responder', { code, challenge: id, attempt, gatewayKey: publicKey });
   }
 
-  #prove(envelope: Extract<Envelope, { kind: 'discoveryProve' }>, { party }: From): Uint8Array {
+  #prove(envelope: Extract<Envelope, { kind: 'discoveryProve' }>, from: From): Uint8Array {
     const { crypto, responder, limits, now } = this.#options;
     const challenge = this.#challenges.find(envelope.challenge);
     const state = challenge?.state;
@@ -204,7 +204,7 @@ export class DiscoveryDesk {
     }
     if (state.kind !== 'waiting') throw new HintError(state.kind === 'over' ? state.why : HINT.challengeOver);
     if (state.refused !== undefined && equalBytes(state.refused, proof)) return opened(state.side);
-    limits.admitHandshake(party);
+    limits.admitHandshake(from);
     try {
       const psk = derivePairingPsk(crypto, state.side.finish(share));
       const message2 = responder.answerPairing({ purpose, psk }, noise, now());

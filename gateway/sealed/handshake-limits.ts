@@ -2,6 +2,7 @@
 import { HINT } from '../../channel/hint.ts';
 import { createRateWindow } from '../rate-window.ts';
 import { HintError } from './hint-error.ts';
+import type { SealedSource } from './source.ts';
 
 export const HANDSHAKES = { perParty: 5, perPartyMs: 10_000, inAll: 50, inAllMs: 1000 };
 /** Handshakes with an invite that failed: somebody tries secrets. */
@@ -11,7 +12,7 @@ export const FAILED_CALLS_PER_MINUTE = 120;
 
 export interface HandshakeLimits {
   /** @throws HintError where it is one too many */
-  admitHandshake(party: string): void;
+  admitHandshake(source: Pick<SealedSource, 'party' | 'transport'>): void;
   admitPairing(party: string): void;
   admitCall(party: string): void;
   pairingFailed(party: string): void;
@@ -28,11 +29,12 @@ export function createHandshakeLimits(now: () => number, handshakes = HANDSHAKES
     if (waitS !== undefined) throw new HintError(HINT.rateLimited);
   };
   return {
-    admitHandshake(party) {
+    admitHandshake({ party, transport }) {
       refuseIf(ofParty.retryAfterS(party));
-      refuseIf(ofAll.retryAfterS(''));
+      // Apart, so that a relay can't keep out those who come without it.
+      refuseIf(ofAll.retryAfterS(transport));
       ofParty.count(party);
-      ofAll.count('');
+      ofAll.count(transport);
     },
     admitPairing: (party) => refuseIf(failedPairings.retryAfterS(party)),
     admitCall: (party) => refuseIf(failedCalls.retryAfterS(party)),

@@ -173,20 +173,21 @@ class OpenDoor {
     await this.#end(this.#responder.shutDown());
   }
 
-  #session(bytes: Uint8Array, { party }: SealedSource): Uint8Array {
+  #session(bytes: Uint8Array, source: SealedSource): Uint8Array {
     const envelope = decodeEnvelope(bytes);
     if (envelope.kind !== 'sessionRequest') throw new ChannelError('malformed');
-    this.#limits.admitHandshake(party);
+    this.#limits.admitHandshake(source);
     const noise = this.#responder.answerSession(envelope.noise, this.#options.now());
     return encodeEnvelope({ kind: 'sessionAnswer', noise });
   }
 
-  #pairing(bytes: Uint8Array, { party }: SealedSource): Uint8Array {
+  #pairing(bytes: Uint8Array, source: SealedSource): Uint8Array {
+    const { party } = source;
     const envelope = decodeEnvelope(bytes);
     if (envelope.kind !== 'inviteRequest') throw new ChannelError('malformed');
     const { inviteId, noise } = envelope;
     this.#limits.admitPairing(party);
-    this.#limits.admitHandshake(party);
+    this.#limits.admitHandshake(source);
     try {
       const psk = this.#pairings.invites.findPsk(inviteId);
       if (psk === undefined) throw new ChannelError('handshake_refused');

@@ -26,24 +26,26 @@ function isLetIn(admit: () => void): boolean {
 const count = (tries: number, admit: (at: number) => void): number =>
   Array.from({ length: tries }, (_, at) => isLetIn(() => admit(at))).filter(Boolean).length;
 
+const lan = (party: string) => ({ party, transport: 'lan' }) as const;
+
 test('a source has five handshakes in ten seconds, and then five more', () => {
   const { now, sleep } = createFakeTime();
   const limits = createHandshakeLimits(now);
-  expect(count(20, () => limits.admitHandshake('a'))).toBe(HANDSHAKES.perParty);
-  expect(count(20, () => limits.admitHandshake('b'))).toBe(HANDSHAKES.perParty);
+  expect(count(20, () => limits.admitHandshake(lan('a')))).toBe(HANDSHAKES.perParty);
+  expect(count(20, () => limits.admitHandshake(lan('b')))).toBe(HANDSHAKES.perParty);
   sleep(HANDSHAKES.perPartyMs - 1);
-  expect(count(20, () => limits.admitHandshake('a'))).toBe(0);
+  expect(count(20, () => limits.admitHandshake(lan('a')))).toBe(0);
   sleep(1);
-  expect(count(20, () => limits.admitHandshake('a'))).toBe(HANDSHAKES.perParty);
+  expect(count(20, () => limits.admitHandshake(lan('a')))).toBe(HANDSHAKES.perParty);
 });
 
 test('all sources together have fifty in a second, and whoever was refused for it has used up nothing', () => {
   const { now, sleep } = createFakeTime();
   const limits = createHandshakeLimits(now);
-  expect(count(200, (at) => limits.admitHandshake(`${at}`))).toBe(HANDSHAKES.inAll);
-  expect(count(20, () => limits.admitHandshake('199'))).toBe(0);
+  expect(count(200, (at) => limits.admitHandshake(lan(`${at}`)))).toBe(HANDSHAKES.inAll);
+  expect(count(20, () => limits.admitHandshake(lan('199')))).toBe(0);
   sleep(HANDSHAKES.inAllMs);
-  expect(count(20, () => limits.admitHandshake('199'))).toBe(HANDSHAKES.perParty);
+  expect(count(20, () => limits.admitHandshake(lan('199')))).toBe(HANDSHAKES.perParty);
 });
 
 test('failures are counted, and only they: a source with five of a pairing, or 120 of a call, waits a minute', () => {
@@ -65,6 +67,14 @@ test('failures are counted, and only they: a source with five of a pairing, or 1
   for (const [, admit] of failures) expect(isLetIn(() => admit('a'))).toBe(true);
 });
 
+test('what a relay brings is counted apart, and keeps nobody out who comes without it', () => {
+  const { now } = createFakeTime();
+  const limits = createHandshakeLimits(now);
+  const relayed = (party: string) => ({ party, transport: 'relay' }) as const;
+  expect(count(200, (at) => limits.admitHandshake(relayed(`${at}`)))).toBe(HANDSHAKES.inAll);
+  expect(count(20, () => limits.admitHandshake(lan('a')))).toBe(HANDSHAKES.perParty);
+});
+
 test('whoever comes whenever, no window of a source or of all lets in more than twice its count', () => {
   const visits = fc.array(fc.record({ party: fc.constantFrom('a', 'b', 'c'), afterMs: fc.nat(3000) }), {
     maxLength: 200,
@@ -77,7 +87,7 @@ test('whoever comes whenever, no window of a source or of all lets in more than 
       const admitted: { readonly party: string; readonly atMs: number }[] = [];
       for (const { party, afterMs } of steps) {
         time.sleep(afterMs % 7 === 0 ? afterMs : afterMs % 50);
-        if (isLetIn(() => limits.admitHandshake(party))) admitted.push({ party, atMs: time.now() });
+        if (isLetIn(() => limits.admitHandshake(lan(party)))) admitted.push({ party, atMs: time.now() });
       }
       for (const { party, atMs } of admitted) {
         const inWindow = (lengthMs: number) => admitted.filter((one) => one.atMs >= atMs && one.atMs < atMs + lengthMs);
