@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { findBase64url } from '../../../channel/base64url.ts';
 import { listAuditRecords } from '../../../core/audit/audit-log.ts';
 import type { DeviceRecord } from '../../../identity/node/device-registry.ts';
+import type { InviteRecord } from '../../../identity/node/invite-registry.ts';
 import { findPairingGrant } from '../../../identity/pairing.ts';
 import { isThorough } from '../../support/sampling.ts';
 import { temporaryHome } from './home.ts';
@@ -52,13 +53,16 @@ function expectWhole({ database, devices, invites, keys, verifyAudit }: Pairings
       .map(({ kid }) => kid)
       .toSorted(),
   ).toEqual(ofDevices.toSorted());
+  const invitesOf = new Map<string, InviteRecord[]>();
+  for (const invite of invites.list()) {
+    if (invite.deviceId !== undefined)
+      invitesOf.set(invite.deviceId, [...(invitesOf.get(invite.deviceId) ?? []), invite]);
+  }
   for (const { id, kid, bearer, hasPsk } of rows) {
     const isRevoked = keys.find(kid)!.revokedAtS !== undefined;
     expect(hasPsk === 0, 'a psk is there exactly as long as its device counts').toBe(isRevoked);
     if (isRevoked && bearer !== null) expect(keys.find(bearer)!.revokedAtS).toBeDefined();
-    expect(invites.list().filter(({ deviceId }) => deviceId === id)).toMatchObject([
-      { state: isRevoked ? 'closed' : 'used' },
-    ]);
+    expect(invitesOf.get(id)).toMatchObject([{ state: isRevoked ? 'closed' : 'used' }]);
   }
   const answers = database
     .prepare('SELECT count(*) FROM invites WHERE (answer IS NOT NULL) <> (used_by IS NOT NULL AND closed_at_s IS NULL)')
