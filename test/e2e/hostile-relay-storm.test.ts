@@ -27,7 +27,7 @@ import {
 import { removeHome, startServiceHere, temporaryHome, type ServiceHere } from '../support/service-here.ts';
 import { until } from '../support/wait.ts';
 
-const SCHEDULES = times(20, 500);
+const SCHEDULES = times(20, 60);
 const ONLY = process.env['STORM'];
 const DEVICES = 2;
 /** However patient: eight attempts to pick an answer up, each of which may be silent for 45 s, and others before. */
