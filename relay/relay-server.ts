@@ -17,6 +17,7 @@ import type { RelayContext, RelayEvent } from './relay-context.ts';
 import { createRelayMetrics } from './relay-metrics.ts';
 import { RELAY_CODE } from './wire/codes.ts';
 import { MAX_FRAME_BYTES, SUBPROTOCOL } from './wire/frame.ts';
+import { relayOriginAt } from './wire/registration.ts';
 
 export interface TlsFiles {
   readonly cert: string;
@@ -74,8 +75,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   await once(server, 'listening');
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : options.port;
-  const host = options.host.includes(':') ? `[${options.host}]` : options.host;
-  const origin = options.origin ?? `${tls === undefined ? 'ws' : 'wss'}://${host}:${port}`;
+  const origin = options.origin ?? relayOriginAt(tls === undefined ? 'ws' : 'wss', options.host, port);
   return serve(server, port, contextOf(options, origin), options);
 }
 

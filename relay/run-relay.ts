@@ -134,7 +134,7 @@ function checkOrigin(origin: string | undefined, host: string): void {
     throw new RelayUsageError('say what gateways know this relay by: --origin wss://relay.example.com');
   if (origin !== undefined && !isRelayOrigin(origin))
     throw new RelayUsageError(
-      'an origin is such as wss://relay.example.com or wss://relay.example.com:8443, in lower case.',
+      'an origin is such as wss://relay.example.com or wss://relay.example.com:8443, in lower case, without a path or the usual port.',
     );
 }
 

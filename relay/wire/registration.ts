@@ -39,7 +39,18 @@ export function registrationMessage(
   return message;
 }
 
+/** The port that goes without saying. */
+const USUAL_PORT = { ws: 80, wss: 443 } as const;
+
 /** `ws://` or `wss://`, a host in lower case, and a port that is not the scheme's own: the one form of an origin. */
 export function isRelayOrigin(text: string): boolean {
-  return text.length <= 255 && /^wss?:\/\/([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$/u.test(text);
+  const form = /^(wss?):\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}))?$/u;
+  const [, scheme, port] = form.exec(text) ?? [];
+  return text.length <= 255 && scheme !== undefined && Number(port) !== USUAL_PORT[scheme === 'ws' ? 'ws' : 'wss'];
+}
+
+/** What a relay is known by that has no other name. @param host an IPv6 address without brackets */
+export function relayOriginAt(scheme: 'ws' | 'wss', host: string, port: number): string {
+  const origin = `${scheme}://${host.includes(':') ? `[${host}]` : host}`;
+  return port === USUAL_PORT[scheme] ? origin : `${origin}:${port}`;
 }

@@ -11,7 +11,7 @@ import {
   MAX_FRAME_BYTES,
   type Frame,
 } from '../../relay/wire/frame.ts';
-import { registrationMessage } from '../../relay/wire/registration.ts';
+import { isRelayOrigin, registrationMessage, relayOriginAt } from '../../relay/wire/registration.ts';
 import { runs } from '../support/sampling.ts';
 
 const bytes = (length: number): fc.Arbitrary<Uint8Array> => fc.uint8Array({ minLength: length, maxLength: length });
@@ -175,6 +175,20 @@ test('what a registration signs begins with a label of its own and takes in ever
       '0001' +
       '000109',
   );
+});
+
+test.each([
+  ['wss', 'relay.example', 443, 'wss://relay.example'],
+  ['wss', 'relay.example', 80, 'wss://relay.example:80'],
+  ['ws', '10.0.0.1', 80, 'ws://10.0.0.1'],
+  ['ws', '::1', 443, 'ws://[::1]:443'],
+  ['ws', '::1', 80, 'ws://[::1]'],
+] as const)('a relay on %s, %s, %i is known as %s, and by no other form of it', (scheme, host, port, origin) => {
+  expect(relayOriginAt(scheme, host, port)).toBe(origin);
+  expect(isRelayOrigin(origin)).toBe(true);
+  const others = [`${origin}/`, origin.toUpperCase(), ` ${origin}`, `${origin}?`, origin.replace('//', '//me@')];
+  if (!/:\d+$/u.test(origin)) others.push(`${origin}:${port}`, `${origin}:0`, `${origin}:`);
+  expect(others.filter(isRelayOrigin)).toEqual([]);
 });
 
 test.each([

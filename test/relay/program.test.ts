@@ -23,6 +23,10 @@ test.each([
   ['a port alone', ['--listen', '8443']],
   ['every address without a name', ['--listen', '0.0.0.0:0']],
   ['an origin with a path', ['--listen', '127.0.0.1:0', '--origin', 'wss://relay.example/']],
+  [
+    'an origin with the port that goes without saying',
+    ['--listen', '127.0.0.1:0', '--origin', 'wss://relay.example:443'],
+  ],
   ['a limit that there is not', ['--listen', '127.0.0.1:0', '--limit', 'what=1']],
   ['a certificate without its key', ['--listen', '127.0.0.1:0', '--tls-cert', 'a.pem']],
   ['a flag that there is not', ['--what']],
