@@ -52,7 +52,7 @@ export function createRelayTunnels(options: RelayTunnelsOptions): RelayTunnels {
     const identity = await opened;
     if (!isClosed) tunnels = openAll(identity, options);
   };
-  void open();
+  open().catch(() => options.say('The ways to the relays can not be opened. Is the disk full?'));
   const network = watchNetwork({ setTimer, onChange: () => tunnels.forEach(({ tunnel }) => tunnel.hurry()) });
   return {
     list: () => tunnels.map(stateOf),

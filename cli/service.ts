@@ -110,8 +110,7 @@ async function assemble(settings: Settings, { context, clock, startedAtMs }: Ass
     onChange: () => relays.changed(),
     async onRevocation(kids) {
       // The channel says goodbye in its own words first.
-      await Promise.all([door.revoke(kids), live.end(kids)]);
-      relays.changed();
+      await Promise.all([door.revoke(kids), live.end(kids)]).finally(() => relays.changed());
     },
   });
   const approval = openApprovals(identity, terminal);
