@@ -218,6 +218,8 @@ test('without one, status says how to take one; with an address that is none, no
     code: 1,
     stderr: expect.stringContaining('postern serve --relay'),
   });
+  const many = Array.from({ length: 5 }, (_, at) => `wss://relay${at}.example.com`);
+  expect(() => resolveSettings({ flags: { 'relay.urls': many }, environment: {}, file: {} })).toThrow(/relay\.urls/);
   const wrong = ['https://relay.example.com', 'wss://relay.example.com/path', 'wss://Relay.example.com', 'relay', ''];
   for (const url of [...wrong, 'wss://relay.example.com:443', 'wss://me:secret@relay.example.com']) {
     const resolve = () => resolveSettings({ flags: { 'relay.urls': [url] }, environment: {}, file: {} });
