@@ -3,54 +3,30 @@
  * and in its memory, words of those who use it are not there. The relay speaks plain WebSocket here, which is the most
  * that a listener could ever see.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findInviteCode } from '../../identity/invite-code.ts';
 import { overheard } from '../support/canary.ts';
 import { dumpMemory } from '../support/core-dump.ts';
 import { askForInviteOn } from '../support/invites.ts';
 import { createRelayedNetwork, fetchOn, type RelayedNetwork } from '../support/network.ts';
+import { beginOn } from '../support/on-machine.ts';
+import { answered, askClientsOn, bytesOf, planted, sayAllOn } from '../support/planted.ts';
 import { startRelayProcess, type RelayProcess } from '../support/relay-process.ts';
-import { runProgram } from '../support/requests.ts';
 import { coreDumps, has, networkNamespaces, packetCapture } from '../support/requirements.ts';
 import { cliPath, startServer, type TestServer } from '../support/server.ts';
 import { unmasked } from '../support/unmask.ts';
 import { until } from '../support/wait.ts';
 import { listenOnWire, type WireCapture } from '../support/wire-capture.ts';
-import type { WireClientsInput } from '../support/wire-clients-program.ts';
 
 const foundation = new URL('../../models/foundation/foundation.gguf', import.meta.url);
 
-/** Planted, each where it says. */
-const planted = {
-  path: 'CanaryInThePath',
-  query: 'CanaryInTheQuery',
-  header: 'canary-in-a-header',
-  agent: 'CanaryOfAnAgent',
-  idempotencyKey: 'CanaryOfAnAction',
-  body: 'CanaryInTheBody',
-  clientKey: 'CanaryOfAClientsKey',
-  device: 'CanaryOfADevice',
-  model: 'canary-of-a-model',
-};
-/** Never asked for, and in every answer of their kind. */
-const answered = {
-  stream: 'chat.completion.chunk',
-  anthropic: 'content_block_delta',
-  text: 'The capital of France is',
-  tool: '"get_weather"',
-};
 /** Said in the clear, to see that it would be found. */
 const control = { clear: 'ControlInTheClear', hex: 'ControlInHexadecimal', base64: 'ControlInBase64' };
 const LAST = 'ControlAtTheEnd';
 
-const bytesOf = (secrets: Readonly<Record<string, string | Uint8Array>>) =>
-  new Map(Object.entries(secrets).map(([name, secret]) => [name, Buffer.from(secret)]));
 const disguised = [
   control.clear,
   Buffer.from(control.hex).toString('hex'),
@@ -102,43 +78,17 @@ describe.runIf([networkNamespaces, packetCapture, coreDumps].every(has))(
       await rm(folder, { recursive: true, force: true });
     });
 
-    async function onLaptop(args: readonly string[], input = '') {
-      const [command, ...rest] = [...network.guest.within, process.execPath, cliPath, ...args];
-      const child = spawn(command!, rest, {
-        stdio: 'pipe',
-        env: { ...process.env, SVC_HOME: join(folder, 'laptop'), SVC_IDENTITY_STORE: 'vault' },
-      });
-      child.stdin.end(input);
-      const [stdout, stderr, [code]] = await Promise.all([
-        text(child.stdout),
-        text(child.stderr),
-        once(child, 'close'),
-      ]);
-      return { code: code as number | null, stdout, stderr };
-    }
+    const onLaptop = (args: readonly string[], input = '') =>
+      beginOn(network.guest, [cliPath, ...args], { home: join(folder, 'laptop'), input }).ended;
+    const atHome = (...args: string[]) => beginOn(network.home, [cliPath, ...args], { home: gateway.home }).ended;
 
     test('knows no word of it: not by wire, by log or by memory', async () => {
-      const told = await runProgram<Record<string, unknown>>(network.guest.within, 'wire-clients-program', {
-        url: laptop.url,
-        model: planted.model,
-        word: planted.body,
-        key: planted.clientKey,
-      } satisfies WireClientsInput);
+      const told = await askClientsOn(network.guest, laptop.url);
       expect(told).toMatchObject({
         'openai text': ['The capital of France is Paris.', null],
         'anthropic stream tool': [['get_weather', { city: 'Paris' }]],
       });
-      const { status } = await fetchOn(network.guest, `${laptop.url}/v1/models/${planted.path}?q=${planted.query}`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          'anthropic-beta': planted.header,
-          'x-service-agent-id': planted.agent,
-          'idempotency-key': planted.idempotencyKey,
-          'x-api-key': planted.clientKey,
-        },
-        body: JSON.stringify({ model: planted.model, prompt: planted.body }),
-      });
+      const status = await sayAllOn(network.guest, laptop.url);
       expect(status).toBeGreaterThanOrEqual(400);
       const bearerKey = (await onLaptop(['gateways', 'key'])).stdout.trim();
       expect(bearerKey).toMatch(/^svc-v1\./);
@@ -166,7 +116,7 @@ describe.runIf([networkNamespaces, packetCapture, coreDumps].every(has))(
       const log = Buffer.from(relay.log());
       expect(log.toString()).toMatch(/: gateway [a-z2-7]{4}$/m);
       expect(overheard([log], bytesOf(secrets))).toEqual([]);
-      const { stdout } = await onHome(['relay', 'status', '--json']);
+      const { stdout } = await atHome('relay', 'status', '--json');
       const [{ routing_id: routingId }] = JSON.parse(stdout) as [{ routing_id: string }];
       // What it does know is found where it is kept.
       expect(memory.includes(routingId)).toBe(true);
@@ -174,11 +124,5 @@ describe.runIf([networkNamespaces, packetCapture, coreDumps].every(has))(
       expect(log.includes(routingId.slice(0, 4))).toBe(true);
       expect(log.includes(routingId.slice(0, 5))).toBe(false);
     });
-
-    async function onHome(args: readonly string[]) {
-      const [command, ...rest] = [...network.home.within, process.execPath, cliPath, ...args];
-      const child = spawn(command!, rest, { env: { ...process.env, SVC_HOME: gateway.home } });
-      return { stdout: await text(child.stdout) };
-    }
   },
 );

@@ -2,22 +2,21 @@
  * From anywhere: a gateway at home, a relay, and a laptop that can't reach the gateway but through it, each in a network
  * namespace of its own, by nothing but the commands of the README. The relay has a certificate.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate } from '../support/certificate.ts';
 import { createRelayedNetwork, fetchOn, type Machine, type RelayedNetwork } from '../support/network.ts';
+import { beginOn, laptopClientsOn, PARIS } from '../support/on-machine.ts';
 import { startRelayProcess, type RelayProcess } from '../support/relay-process.ts';
 import { endless } from '../support/request-log.ts';
 import { has, networkNamespaces, openssl } from '../support/requirements.ts';
 import { cliPath, startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/wait.ts';
 
-const clients = new URL('../../dist/test/support/laptop-clients-program.js', import.meta.url).pathname;
 const reader = new URL('../../dist/test/support/stream-reader-program.js', import.meta.url).pathname;
 
 describe.runIf([networkNamespaces, openssl].every(has))('a laptop that is somewhere else', () => {
@@ -43,7 +42,7 @@ describe.runIf([networkNamespaces, openssl].every(has))('a laptop that is somewh
       args: ['--expose', '--relay', relay.origin],
       environment: trusting,
     });
-    await until(async () => (await begin(network.home, ['relay', 'status'], gateway.home).ended).code === 0);
+    await until(async () => (await begin(network.home, [cliPath, 'relay', 'status'], gateway.home).ended).code === 0);
   });
   afterAll(async () => {
     await laptop?.stop();
@@ -53,30 +52,15 @@ describe.runIf([networkNamespaces, openssl].every(has))('a laptop that is somewh
     await network?.remove();
   });
 
-  function begin({ within }: Pick<Machine, 'within'>, args: readonly string[], home: string, input = '') {
-    const program = args[0]?.startsWith('/') === true ? [] : [cliPath];
-    const [command, ...rest] = [...within, process.execPath, ...program, ...args];
-    const child = spawn(command!, rest, {
-      stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, ...trusting, SVC_HOME: home, SVC_IDENTITY_STORE: 'vault' },
-    });
-    let stderr = '';
-    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-    child.stdin.end(input);
-    const ended = Promise.all([text(child.stdout), once(child, 'close')]).then(([stdout, [code]]) => ({
-      code: code as number | null,
-      stdout,
-      stderr,
-    }));
-    return { child, ended };
-  }
+  const begin = (machine: Machine, program: readonly string[], home: string, input = '') =>
+    beginOn(machine, program, { home, input, environment: trusting });
   /** Within a second, which is a lot on one machine. */
   function reaches({ within }: Machine, address: string, port: number): boolean {
     const [command, ...args] = [...within, 'timeout', '1', 'bash', '-c', `exec 3<>/dev/tcp/${address}/${port}`];
     return spawnSync(command, args).status === 0;
   }
-  const atHome = (...args: string[]) => begin(network.home, args, gateway.home).ended;
-  const onLaptop = (...args: string[]) => begin(network.guest, args, join(folder, 'laptop')).ended;
+  const atHome = (...args: string[]) => begin(network.home, [cliPath, ...args], gateway.home).ended;
+  const onLaptop = (...args: string[]) => begin(network.guest, [cliPath, ...args], join(folder, 'laptop')).ended;
 
   test('can not reach home', () => {
     const { home, guest } = network;
@@ -86,9 +70,9 @@ describe.runIf([networkNamespaces, openssl].every(has))('a laptop that is somewh
   });
 
   test('is paired through the relay, by what "postern invite" printed', async () => {
-    const { child } = begin(network.home, ['invite'], gateway.home);
+    const { child } = begin(network.home, [cliPath, 'invite'], gateway.home);
     const invite = String(await once(child.stdout, 'data')).trim();
-    const paired = await begin(network.guest, ['pair', '-', '--json'], join(folder, 'laptop'), invite).ended;
+    const paired = await begin(network.guest, [cliPath, 'pair', '-', '--json'], join(folder, 'laptop'), invite).ended;
     expect(paired, paired.stderr).toMatchObject({ code: 0 });
     ({ device_id: deviceId } = JSON.parse(paired.stdout) as { device_id: string });
     expect((await atHome('devices')).stdout).toMatch(new RegExp(`${deviceId.slice(0, 8)}.*through a relay`));
@@ -102,16 +86,7 @@ describe.runIf([networkNamespaces, openssl].every(has))('a laptop that is somewh
       environment: trusting,
     });
     await until(() => laptop.log().includes(relay.origin));
-    const { stdout } = await begin(network.guest, [clients], folder, JSON.stringify({ url: laptop.url })).ended;
-    const paris = 'The capital of France is Paris.';
-    expect(JSON.parse(stdout)).toEqual({
-      openai: paris,
-      'openai stream': paris,
-      'openai responses': paris,
-      'anthropic stream': paris,
-      ollama: paris,
-      'ollama stream': paris,
-    });
+    expect(await laptopClientsOn(network.guest, laptop.url, folder)).toEqual(PARIS);
   });
 
   test('is a device there and not the owner', async () => {

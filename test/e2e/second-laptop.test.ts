@@ -1,17 +1,14 @@
 /** A gateway at home and a second laptop, each in a network namespace of its own, by nothing but the commands. */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNetwork, fetchOn, type Machine, type TestNetwork } from '../support/network.ts';
+import { beginOn, laptopClientsOn, PARIS } from '../support/on-machine.ts';
 import { has, networkNamespaces } from '../support/requirements.ts';
 import { cliPath, runCli, startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/wait.ts';
-
-const clients = new URL('../../dist/test/support/laptop-clients-program.js', import.meta.url).pathname;
 
 describe.runIf(has(networkNamespaces))('a second laptop', () => {
   let network: TestNetwork;
@@ -32,23 +29,8 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     await network?.remove();
   });
 
-  /** A program on one of the machines, and what it has said so far. */
-  function begin(machine: Machine, args: readonly string[], home: string, input = '') {
-    const [command, ...rest] = [...machine.within, process.execPath, ...args];
-    const child = spawn(command!, rest, {
-      stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, SVC_HOME: home, SVC_IDENTITY_STORE: 'vault' },
-    });
-    let stderr = '';
-    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-    child.stdin.end(input);
-    const ended = Promise.all([text(child.stdout), once(child, 'close')]).then(([stdout, [code]]) => ({
-      code: code as number | null,
-      stdout,
-      stderr,
-    }));
-    return { child, words: () => stderr, ended };
-  }
+  const begin = (machine: Machine, program: readonly string[], home: string, input = '') =>
+    beginOn(machine, program, { home, input });
   /** The invite, when it can be used; its command goes on until it was. */
   async function invite(...args: string[]): Promise<string> {
     const { child } = begin(network.home, [cliPath, 'invite', ...args], gateway.home);
@@ -79,16 +61,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
   test('serves official clients there that know nothing of it', async () => {
     laptop = await connect();
     await until(() => laptop.log().includes('Home is reached.'));
-    const { stdout } = await begin(network.guest, [clients], laptopHome, JSON.stringify({ url: laptop.url })).ended;
-    const paris = 'The capital of France is Paris.';
-    expect(JSON.parse(stdout)).toEqual({
-      openai: paris,
-      'openai stream': paris,
-      'openai responses': paris,
-      'anthropic stream': paris,
-      ollama: paris,
-      'ollama stream': paris,
-    });
+    expect(await laptopClientsOn(network.guest, laptop.url, laptopHome)).toEqual(PARIS);
   });
 
   test('is a device there and not the owner, whatever it asks for', async () => {
