@@ -11,7 +11,8 @@ class Time {
   #timers: { at: number; run: () => void }[] = [];
 
   readonly setTimer = (run: () => void, ms: number): (() => void) => {
-    const timer = { at: this.nowMs + ms, run };
+    // Whole milliseconds, as Node's: sums of fractions would pass a bound by a part of a millionth.
+    const timer = { at: this.nowMs + Math.trunc(ms), run };
     this.#timers.push(timer);
     return () => (this.#timers = this.#timers.filter((one) => one !== timer));
   };
