@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** The oldest Node that the dependencies accept; `engines` in package.json says the same to npm. */
-const MIN_NODE = [20, 20];
+const MIN_NODE = [22, 13];
 
 /** What is served. Tests and benchmarks are compiled by their own commands, so that they can't keep it from starting. */
 const SOURCE_FOLDERS = ['channel', 'identity', 'core', 'gateway', 'relay', 'relay-client', 'clients', 'cli'];
