@@ -19,6 +19,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['connect', async () => (await import('./connect.ts')).connect],
   ['gateways', async () => (await import('./gateways.ts')).gateways],
   ['access', async () => (await import('./access.ts')).access],
+  ['doctor', async () => (await import('./doctor.ts')).doctor],
   ['audit', async () => (await import('./audit.ts')).audit],
   ['relay', async () => (await import('./relay.ts')).relay],
 ]);
