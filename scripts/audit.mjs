@@ -5,9 +5,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { randomInt } from 'node:crypto';
-import { build, install, requireNode, root } from './prepare.mjs';
+import { build, install, root } from './prepare.mjs';
 
-requireNode();
 install();
 await build();
 

@@ -3,9 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { build, install, requireNode, root } from './prepare.mjs';
+import { build, install, root } from './prepare.mjs';
 
-requireNode();
 install();
 await build();
 

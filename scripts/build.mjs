@@ -1,6 +1,5 @@
 // `npm run build`: install and compile, nothing else.
-import { build, install, requireNode } from './prepare.mjs';
+import { build, install } from './prepare.mjs';
 
-requireNode();
 install();
 await build();

@@ -9,20 +9,10 @@ import { fileURLToPath } from 'node:url';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** The oldest Node that the dependencies accept; `engines` in package.json says the same to npm. */
-const MIN_NODE = [22, 13];
-
 /** What is served. Tests and benchmarks are compiled by their own commands, so that they can't keep it from starting. */
 const SOURCE_FOLDERS = ['channel', 'identity', 'core', 'gateway', 'relay', 'relay-client', 'clients', 'cli'];
 const INSTALL_STAMP = join(root, 'node_modules', '.postern-install');
 const BUILD_STAMP = join(root, 'dist', '.postern-build');
-
-export function requireNode() {
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1])) return;
-  console.error(`Postern needs Node ${MIN_NODE.join('.')} or newer; this is ${process.versions.node}.`);
-  process.exit(1);
-}
 
 /** Installs exactly what the lock file says, unless that is what is there. Prints only when it works. */
 export function install() {
@@ -37,18 +27,11 @@ export function install() {
   rmSync(INSTALL_STAMP, { force: true });
   // Not `npm ci`: that refuses a lock file without the binaries of every platform, and not every registry has them
   // all. With `--no-save` the lock file decides just the same, and is left as it is.
-  run('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'], {
-    // The engine's prebuilt binaries come inside its packages; without this its postinstall would look for others.
-    NODE_LLAMA_CPP_SKIP_DOWNLOAD: 'true',
-    ...nodeHeaders(),
-  });
+  // Nothing that is installed runs anything: every native part comes prebuilt, inside its package. A package with a
+  // binding.gyp would be compiled otherwise.
+  const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
+  run('npm', ['install', '--no-save', '--ignore-scripts', ...quiet]);
   writeFileSync(INSTALL_STAMP, wanted);
-}
-
-/** Native packages are built with this Node's headers: its own where they came with it, else node-gyp downloads some. */
-function nodeHeaders() {
-  const prefix = dirname(dirname(process.execPath));
-  return existsSync(join(prefix, 'include', 'node', 'node.h')) ? { npm_config_nodedir: prefix } : {};
 }
 
 /** Compiles what changed. `tsc --build` is incremental by itself; the stamp saves even starting it. */
@@ -84,12 +67,17 @@ async function bundle() {
     splitting: true,
     format: 'esm',
     platform: 'node',
-    target: `node${MIN_NODE.join('.')}`,
+    target: `node${oldestNode()}`,
     external: ['better-sqlite3', 'node-llama-cpp', '@napi-rs/keyring'],
     // Packages in the older form ask for it.
     banner: { js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);" },
     logLevel: 'warning',
   });
+}
+
+/** The oldest Node that `engines` in package.json accepts. with-node refuses others. */
+function oldestNode() {
+  return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).engines.node.replace('>=', '');
 }
 
 function sourceFiles(folder) {
@@ -110,12 +98,11 @@ function readStamp(path) {
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 
-function run(command, args, environment = {}) {
+function run(command, args) {
   const { status, error } = spawnSync(command, args, {
     cwd: root,
     // stdout belongs to the program that the caller starts next; `npm start -- status --json` must stay parseable.
     stdio: ['ignore', 2, 2],
-    env: { ...process.env, ...environment },
     shell: process.platform === 'win32',
   });
   if (status === 0) return;

@@ -1,8 +1,7 @@
 // `npm start [-- arguments of serve]`: install and build what changed, then serve, in this same process so that
 // signals and the exit code need no forwarding.
-import { build, install, requireNode } from './prepare.mjs';
+import { build, install } from './prepare.mjs';
 
-requireNode();
 install();
 await build();
 const { run } = await import('../dist/postern/main.js');

@@ -9,9 +9,8 @@ import { randomInt } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { build, install, requireNode, root } from './prepare.mjs';
+import { build, install, root } from './prepare.mjs';
 
-requireNode();
 install();
 await build();
 
