@@ -65,8 +65,7 @@ test('a relay that is killed in mid-stream: both sides learn of it, and the gate
   await relay.end('SIGKILL');
   await lost;
   await until(() => signals[0]!.aborted);
-  await until(() => tunnel.state().phase === 'waiting');
-  expect(tunnel.state().lastError).toBeDefined();
+  await until(() => tunnel.state().lastError);
   const again = await startRelayProcess(relay.port);
   toEnd.push(() => again.end('SIGKILL'));
   await until(() => tunnel.state().phase === 'connected');
