@@ -11,6 +11,8 @@ export interface Command {
   /** What `--help` prints, an example included. */
   readonly usage: string;
   readonly options: NonNullable<ParseArgsConfig['options']>;
+  /** False for one that has nothing to do with `SVC_HOME`, or only looks at how it is. */
+  readonly usesHome?: false;
   run(input: CommandInput, context: CommandContext): Promise<ExitCode>;
 }
 
@@ -62,4 +64,8 @@ export class UsageError extends Error {
 /** A failure that the user can do something about: said in one line, with exit code 1. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
+
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  }
 }

@@ -19,6 +19,7 @@ Example:
   postern doctor
 `,
   options: { json: { type: 'boolean' } },
+  usesHome: false,
   async run({ flags, positionals }, context) {
     if (positionals.length > 0) throw new UsageError('"doctor" takes no argument.');
     const results = await examine(context);

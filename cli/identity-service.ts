@@ -6,6 +6,7 @@ import type { AuditLog } from '../core/audit/audit-log.ts';
 import { createRefusalTally, type RefusalTally } from '../core/audit/refusal-tally.ts';
 import { SettingsError } from '../core/config/settings.ts';
 import type { Database } from '../core/storage/database.ts';
+import { findDiskFault } from '../core/storage/disk-fault.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { identityUnavailable, type AccessKeySource, type Pairings } from '../gateway/access-key-source.ts';
 import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
@@ -54,6 +55,7 @@ export function createIdentityService(options: IdentityServiceOptions): Identity
   const whenOpened = deferred<OpenedIdentity>();
   let closed = false;
   let notBeforeMs = 0;
+  let cancelRetry = (): void => undefined;
   let lastSaid: string | undefined;
   const tell = (words: string): void => {
     if (words !== lastSaid) say(words);
@@ -77,10 +79,16 @@ export function createIdentityService(options: IdentityServiceOptions): Identity
     } catch (error) {
       notBeforeMs = elapsed() + PAUSE_MS;
       if (!closed) tell(failureText(error));
+      // A disk gets better by itself. A store that is locked would ask its owner again and again.
+      if (!closed && findDiskFault(error) !== undefined) cancelRetry = setProcessTimer(PAUSE_MS, retry);
       throw error;
     } finally {
       opening = undefined;
     }
+  };
+  const retry = (): void => {
+    notBeforeMs = elapsed();
+    open().catch(noResult);
   };
   const open = (): Promise<OpenedIdentity> => {
     if (opened !== undefined) return Promise.resolve(opened);
@@ -98,6 +106,7 @@ export function createIdentityService(options: IdentityServiceOptions): Identity
     audit,
     async close() {
       closed = true;
+      cancelRetry();
       await opening?.catch(noResult);
       if (opened !== undefined) flush(refusals, tell);
     },

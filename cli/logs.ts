@@ -83,20 +83,10 @@ function readQuery({ flags, positionals }: CommandInput): RequestQuery {
 }
 
 function openLog(home: string): NonNullable<ReturnType<typeof openRequestLog>> {
-  const log = tryOpen(home);
+  const log = openRequestLog(home);
   if (log === undefined)
     throw new CommandError(`nothing was logged in ${home} yet. "postern serve" starts the service.`);
   return log;
-}
-
-function tryOpen(home: string): ReturnType<typeof openRequestLog> {
-  try {
-    return openRequestLog(home);
-  } catch (error) {
-    throw new CommandError(`${home}/state.db: ${error instanceof Error ? error.message : 'it can not be read'}`, {
-      cause: error,
-    });
-  }
 }
 
 type Print = (requests: readonly LoggedRequest[]) => void;

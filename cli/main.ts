@@ -1,10 +1,15 @@
 /** The command line: finds the command, reads its flags, and turns every outcome into words and an exit code. */
 import { parseArgs } from 'node:util';
 import { SettingsError } from '../core/config/settings.ts';
+import { HomeError } from '../core/config/home-error.ts';
 import { homeFolder } from '../core/config/home.ts';
+import { secureHome } from '../core/config/secure-home.ts';
+import { NewerDatabaseError } from '../core/storage/schema-versions.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { allCommands, findCommand } from './commands.ts';
+import { explainDiskError } from './disk-error.ts';
+import { installLastResort, internalErrorText } from './internal-error.ts';
 import { version } from './package.ts';
 import { processTerminal } from './terminal.ts';
 
@@ -45,6 +50,7 @@ export async function run(argv: readonly string[]): Promise<void> {
     stop: stopSignal.signal,
     stopNow: stopNow.signal,
   };
+  installLastResort({ say: (words) => context.terminal.say(words), end: () => process.exit(1) });
   process.exitCode = await dispatch(argv, context);
   process.off('SIGINT', onSignal);
   process.off('SIGTERM', onSignal);
@@ -89,15 +95,24 @@ async function runCommand(command: Command, args: readonly string[], context: Co
       context.terminal.print(command.usage);
       return 0;
     }
+    if (command.usesHome !== false) await takeHome(context);
     return await command.run({ flags: values, positionals }, context);
   } catch (error) {
     return explain(error, command, context);
   }
 }
 
-function explain(error: unknown, command: Command, { terminal }: CommandContext): ExitCode {
-  if (error instanceof CommandError || error instanceof SettingsError || error instanceof IdentityError) {
-    terminal.say(`postern: ${error.message}`);
+/** Before anything in it is read or written. @throws {HomeError} */
+async function takeHome({ home, terminal }: CommandContext): Promise<void> {
+  const corrected = await secureHome(home, process.getuid?.());
+  if (corrected.length > 0)
+    terminal.say(`Others could use ${corrected.join(', ')}. That is put right: only you can now.`);
+}
+
+function explain(error: unknown, command: Command, { terminal, home }: CommandContext): ExitCode {
+  const explained = isForOwner(error) ? error : explainDiskError(error, home);
+  if (isForOwner(explained)) {
+    terminal.say(`postern: ${explained.message}`);
     return 1;
   }
   if (isSystemError(error)) {
@@ -105,9 +120,18 @@ function explain(error: unknown, command: Command, { terminal }: CommandContext)
     return 1;
   }
   const isMisuse = error instanceof UsageError || isParseArgsError(error);
-  if (!isMisuse) throw error;
+  if (!isMisuse) {
+    terminal.say(internalErrorText(error));
+    return 1;
+  }
   terminal.say(`postern: ${error.message}\n"postern ${command.name} --help" tells more.`);
   return 2;
+}
+
+/** Its words were written for whoever reads them, and say what to do. */
+function isForOwner(error: unknown): error is Error {
+  const kinds = [CommandError, SettingsError, HomeError, IdentityError, NewerDatabaseError];
+  return kinds.some((kind) => error instanceof kind);
 }
 
 /** A file or folder that the system refuses: its words name the path and the reason, and nothing else. */

@@ -43,6 +43,8 @@ interface OpenTunnel {
 }
 
 const DAY_MS = 86_400_000;
+/** After the database did not take what the tunnels need. */
+const RETRY_MS = 10_000;
 
 export function createRelayTunnels(options: RelayTunnelsOptions): RelayTunnels {
   const { opened, setTimer } = options;
@@ -52,13 +54,23 @@ export function createRelayTunnels(options: RelayTunnelsOptions): RelayTunnels {
     const identity = await opened;
     if (!isClosed) tunnels = openAll(identity, options);
   };
-  open().catch(() => options.say('The ways to the relays can not be opened. Is the disk full?'));
+  let cancelRetry = (): void => undefined;
+  let hasSaid = false;
+  const openOrRetry = (): void => {
+    open().catch(() => {
+      if (!hasSaid) options.say("The ways to the relays can't be opened. Is the disk full? It is tried again.");
+      hasSaid = true;
+      if (!isClosed) cancelRetry = setTimer(RETRY_MS, openOrRetry);
+    });
+  };
+  openOrRetry();
   const network = watchNetwork({ setTimer, onChange: () => tunnels.forEach(({ tunnel }) => tunnel.hurry()) });
   return {
     list: () => tunnels.map(stateOf),
     changed: () => tunnels.forEach(({ tunnel }) => tunnel.changed()),
     async close() {
       isClosed = true;
+      cancelRetry();
       network.close();
       await Promise.all(tunnels.map(({ tunnel }) => tunnel.close()));
     },

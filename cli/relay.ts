@@ -13,6 +13,7 @@ How the service that runs here is connected to its relays ("postern serve --rela
 to all of them, 1 when not.
 `,
   options: { ...RELAY_FLAGS, json: { type: 'boolean' } },
+  usesHome: false,
   async run({ flags, positionals: [action, ...more] }, context) {
     if (action === 'status' && more.length === 0) return relayStatus({ flags }, context);
     if (action !== undefined) throw new UsageError('say nothing more to run a relay, or "status".');

@@ -3,6 +3,7 @@
  * `ServiceError` were written for its reader; every other error is ours to read, in the log, and says nothing outside.
  */
 import { ServiceError, type ServiceErrorCode } from '../core/errors.ts';
+import { findDiskFault, type FoundDiskFault } from '../core/storage/disk-fault.ts';
 import type { Refusal } from './policy.ts';
 
 /** Failures that the gateway itself finds, before any of its handlers runs. */
@@ -24,6 +25,8 @@ export type RequestErrorCode =
   | 'pairing_denied'
   | 'rate_limited'
   | 'records_gone'
+  | 'storage_full'
+  | 'storage_unavailable'
   | 'too_many_approvals'
   | 'too_many_invites'
   | 'unsupported_media_type';
@@ -80,6 +83,8 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   insufficient_resources: { status: 503, type: 'insufficient_resources' },
   overloaded: { status: 503, type: 'insufficient_resources' },
   shutting_down: { status: 503, type: 'internal_error' },
+  storage_unavailable: { status: 503, type: 'internal_error' },
+  storage_full: { status: 507, type: 'insufficient_resources' },
 };
 
 /** Refused before a handler ran. The message is for the caller, and names the remedy where there is one. */
@@ -134,6 +139,8 @@ export function outwardError(error: unknown): OutwardError {
     const headers = error.code === 'overloaded' ? { 'retry-after': RETRY_AFTER_SECONDS } : {};
     return { ...TABLE[error.code], code: error.code, message: error.message, param: error.param, headers };
   }
+  const disk = findDiskFault(error);
+  if (disk !== undefined) return storageFailure(disk);
   return {
     ...TABLE.internal,
     code: 'internal',
@@ -142,6 +149,23 @@ export function outwardError(error: unknown): OutwardError {
     headers: {},
   };
 }
+
+/** What could not be stored did not happen. */
+function storageFailure({ fault }: FoundDiskFault): OutwardError {
+  const code = fault === 'full' ? 'storage_full' : 'storage_unavailable';
+  return {
+    ...TABLE[code],
+    code,
+    message: STORAGE_MESSAGES[code],
+    param: undefined,
+    headers: { 'retry-after': RETRY_AFTER_SECONDS },
+  };
+}
+
+const STORAGE_MESSAGES = {
+  storage_full: 'The disk of the service is full, so this could not be stored. Its owner has to make room.',
+  storage_unavailable: "The service can't reach what it has stored at the moment. Its log says more.",
+} as const;
 
 const REFUSAL_MESSAGES: Readonly<Record<Refusal, string>> = {
   unauthenticated:

@@ -52,7 +52,7 @@ export function createModelDetailsReader({ database }: { readonly database: Data
 
   async function readAndKeep(model: InstalledModel): Promise<ModelDetails | undefined> {
     const details = await readFiles(model).catch(() => undefined);
-    if (details !== undefined && database.open) cache.store(model, JSON.stringify(details));
+    if (details !== undefined) cache.store(model, JSON.stringify(details));
     return details;
   }
 
@@ -64,7 +64,8 @@ export function createModelDetailsReader({ database }: { readonly database: Data
       if (running !== undefined) return running;
       const reading = last.then(() => readAndKeep(model)).finally(() => underWay.delete(model.path));
       underWay.set(model.path, reading);
-      last = reading;
+      // Whatever became of it, the next file is read.
+      last = reading.catch(() => undefined);
       return reading;
     },
   };

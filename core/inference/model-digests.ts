@@ -84,7 +84,8 @@ class Digests {
     this.#isReading = true;
     for (let next = smallest(this.#queue); next !== undefined; next = smallest(this.#queue)) {
       this.#queue.delete(next.path);
-      await this.compute(next);
+      // Whoever asks again starts again.
+      await this.compute(next).catch(() => undefined);
     }
     this.#isReading = false;
   }

@@ -6,22 +6,28 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
+import { assertKnownVersion, requireListed } from './schema-versions.ts';
 
 export type Database = Sqlite.Database;
 
 /** How long a statement waits for another process (the command line, say) to finish its own. */
 const BUSY_TIMEOUT_MS = 5000;
 
+/**
+ * @throws {NewerDatabaseError} for one that a newer version of the program has written, before it is changed
+ * @throws what `findDiskFault` knows, for one that can't be opened
+ */
 export function openDatabase(home: string): Database {
   mkdirSync(home, { recursive: true, mode: 0o700 });
-  const database = new Sqlite(join(home, 'state.db'), { timeout: BUSY_TIMEOUT_MS });
-  database.pragma('journal_mode = WAL');
-  database.pragma('synchronous = NORMAL');
-  database.pragma('foreign_keys = ON');
-  database.exec(
-    'CREATE TABLE IF NOT EXISTS schema_versions (module TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT',
-  );
-  return database;
+  return opened(new Sqlite(join(home, 'state.db'), { timeout: BUSY_TIMEOUT_MS }), (database) => {
+    database.pragma('journal_mode = WAL');
+    database.pragma('synchronous = NORMAL');
+    database.pragma('foreign_keys = ON');
+    database.exec(
+      'CREATE TABLE IF NOT EXISTS schema_versions (module TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT',
+    );
+    assertKnownVersions(database);
+  });
 }
 
 /**
@@ -32,9 +38,26 @@ export function openDatabaseToRead(home: string): Database | undefined {
   const path = join(home, 'state.db');
   if (!existsSync(path)) return undefined;
   // Not `readonly`: a connection of that kind leaves the files of its write-ahead log behind.
-  const database = new Sqlite(path, { timeout: BUSY_TIMEOUT_MS, fileMustExist: true });
-  database.pragma('query_only = ON');
-  return database;
+  return opened(new Sqlite(path, { timeout: BUSY_TIMEOUT_MS, fileMustExist: true }), (database) => {
+    database.pragma('query_only = ON');
+    assertKnownVersions(database);
+  });
+}
+
+/** A database that can't be used is not left open. */
+function opened(database: Database, prepare: (database: Database) => void): Database {
+  try {
+    prepare(database);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function assertKnownVersions(database: Database): void {
+  const rows = database.prepare<[], { module: string; version: number }>('SELECT module, version FROM schema_versions');
+  for (const { module, version } of rows.all()) assertKnownVersion(module, version);
 }
 
 /** The last of a module's migrations that this database has seen; 0 for none. */
@@ -47,18 +70,13 @@ export function versionOf(database: Database, module: string): number {
 
 /**
  * Runs those of a module's migrations that this database has not seen: the first makes version 1, and so on. All of
- * them or none.
- * @throws {Error} when the database was written by a newer version of the program
+ * them or none. `schema-versions.ts` has to list the module.
  */
 export function migrate(database: Database, module: string, migrations: readonly string[]): void {
+  requireListed(module, migrations.length);
   const run = database.transaction(() => {
     const current = versionOf(database, module);
-    if (current > migrations.length) {
-      throw new Error(
-        `state.db was written by a newer version of Postern (${module} ${current}). Update, or use another SVC_HOME.`,
-      );
-    }
-    if (current === migrations.length) return;
+    if (current >= migrations.length) return;
     for (const migration of migrations.slice(current)) database.exec(migration);
     database
       .prepare(

@@ -6,6 +6,7 @@
  * Whoever may not come in can still make rows, so those of callers without a name are bounded on their own: they push
  * out each other, not what the owner wants to see.
  */
+import { HomeError } from '../../core/config/home-error.ts';
 import { migrate, openDatabaseToRead, versionOf, type Database } from '../../core/storage/database.ts';
 import type { RequestEntry } from './request-entry.ts';
 import { createRequestLogReader, type Bindings, type RequestLogReader } from './request-log-reader.ts';
@@ -117,7 +118,7 @@ interface OpenLog {
 /**
  * The log of a home, whether or not a server runs there; nothing is made that is not there.
  * @returns undefined where nothing was ever logged
- * @throws {Error} when the database was written by another version of the program
+ * @throws {HomeError} when the database was written by another version of the program
  */
 export function openRequestLog(home: string): OpenLog | undefined {
   const database = openDatabaseToRead(home);
@@ -126,7 +127,7 @@ export function openRequestLog(home: string): OpenLog | undefined {
   if (version === MIGRATIONS.length) return { reader: createRequestLogReader(database), close: () => database.close() };
   database.close();
   if (version === 0) return undefined;
-  throw new Error(
+  throw new HomeError(
     `state.db was written by another version of Postern (${MODULE} ${version}). Use the one that serves there.`,
   );
 }

@@ -62,8 +62,9 @@ export function createCallDispatch(options: DispatchOptions): CallDispatch {
 function fail(call: SealedCall, error: unknown, onError: (error: unknown) => void): void {
   // Whoever ended it has said why.
   if (call.signal.aborted) return;
-  if (error instanceof RequestError && !call.hasAnswer) return refuse(call, error);
-  onError(error);
+  const isForCaller = outwardError(error).code !== 'internal';
+  if (!(error instanceof RequestError)) onError(error);
+  if (isForCaller && !call.hasAnswer) return refuse(call, error);
   call.abort(FAILED);
 }
 
@@ -217,7 +218,7 @@ class AlreadyDispatched extends RequestError {
   }
 }
 
-function refuse(call: SealedCall, error: RequestError): void {
+function refuse(call: SealedCall, error: unknown): void {
   const outward = outwardError(error);
   const reference =
     error instanceof AlreadyDispatched ? { sid: formatBase64url(error.call.sessionId), n: error.call.callNumber } : {};

@@ -45,6 +45,7 @@ export type Begun =
 export interface Actions {
   /** Of two at once one is `new`. What it returned survives the process. */
   begin(action: Action): Begun;
+  /** Of a device that was revoked. Never throws: what the disk keeps of it goes with its time. */
   forget(deviceId: string): void;
 }
 
@@ -81,8 +82,12 @@ export function createActions(database: Database, now: () => number): Actions {
   return {
     begin: (action) => begin.immediate(action),
     forget(deviceId) {
-      drop.run(deviceId);
       counts.delete(deviceId);
+      try {
+        drop.run(deviceId);
+      } catch {
+        // A device that counts no more begins nothing, whatever is remembered of it.
+      }
     },
   };
 }

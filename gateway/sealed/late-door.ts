@@ -2,16 +2,16 @@
  * The door as it is before anybody comes: what opens envelopes takes a while to load, and a service that nobody is paired
  * with never needs it.
  */
+import { remembered } from '../../core/remembered.ts';
 import type { SealedDoor } from './sealed-door.ts';
 
-/** @param load called once, when the first device comes */
+/** @param load called when the first device comes, and again by the next one where it failed */
 export function lateDoor(load: () => Promise<SealedDoor>): SealedDoor {
-  let loading: Promise<SealedDoor> | undefined;
+  const loading = remembered(load);
   let door: SealedDoor | undefined;
   let isClosed = false;
   const loaded = async (): Promise<SealedDoor> => {
-    loading ??= load();
-    door = await loading;
+    door = await loading.get();
     // It says so itself, to whoever comes now.
     if (isClosed) await door.close();
     return door;
@@ -22,10 +22,10 @@ export function lateDoor(load: () => Promise<SealedDoor>): SealedDoor {
     },
     challenge: async (source) => (await loaded()).challenge(source),
     // Nothing goes on behind a door that nobody has come in by.
-    revoke: async (kids) => (await loading)?.revoke(kids),
+    revoke: async (kids) => (await loading.find())?.revoke(kids),
     async close() {
       isClosed = true;
-      await (await loading)?.close();
+      await (await loading.find())?.close();
     },
     counts: () => door?.counts() ?? { sessions: 0, calls: 0 },
   };

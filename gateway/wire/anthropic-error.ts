@@ -48,6 +48,8 @@ const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
   insufficient_resources: 'overloaded_error',
   overloaded: 'overloaded_error',
   shutting_down: 'overloaded_error',
+  storage_full: 'api_error',
+  storage_unavailable: 'api_error',
 };
 
 /** Only by these words do agents tell that they must compact a conversation before they go on. */

@@ -3,12 +3,11 @@
  * that it never silently becomes another; which ones were, so that one that is gone is an error and not made anew; and
  * the master key's address, so that another key is not taken for it.
  */
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { findAddress, type Address } from '../address.ts';
-import type { WriteFile } from './secret-store.ts';
-import { IdentityError } from './secret-store.ts';
+import { readIfThere } from './read-if-there.ts';
+import { IdentityError, type WriteFile } from './secret-store.ts';
 
 const recordSchema = z.strictObject({
   version: z.literal(1),
@@ -30,10 +29,11 @@ function recordPath(home: string): string {
 
 /** @returns undefined where none was written. @throws {IdentityError} for one that can't be read */
 export async function readIdentityRecord(home: string): Promise<IdentityRecord | undefined> {
+  const text = await readIfThere(recordPath(home));
+  if (text === undefined) return undefined;
   try {
-    return recordSchema.parse(JSON.parse(await readFile(recordPath(home), 'utf8')));
+    return recordSchema.parse(JSON.parse(text));
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined;
     throw new IdentityError(
       'corrupt',
       `${recordPath(home)} is damaged. Put back a copy of it; or move it away, and the secrets that are found in the ` +

@@ -1,8 +1,8 @@
 /** Secrets in a sealed file of `SVC_HOME`, for machines without a credential store. */
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findBase64url, formatBase64url } from '../../channel/base64url.ts';
 import type { RandomBytes } from '../sealed-column.ts';
+import { readIfThere } from './read-if-there.ts';
 import type { Exclusively, SecretStore, WriteFile } from './secret-store.ts';
 import { IdentityError, REPAIR } from './secret-store.ts';
 import type { ScryptCost, Vault, VaultKeySource } from './vault-file.ts';
@@ -150,15 +150,6 @@ async function readKeyFile(home: string): Promise<Uint8Array | undefined> {
   if (text === undefined) return undefined;
   const vaultKey = findBase64url(text.trim());
   return vaultKey?.length === VAULT_KEY_BYTES ? vaultKey : fail(damagedKeyFile(home));
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined;
-    throw new IdentityError('locked', `${path} can't be read. See to it that this user may.`, { cause });
-  }
 }
 
 function describe(key: VaultKeySource, { home, passphrase }: VaultOptions): string {

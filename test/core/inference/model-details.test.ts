@@ -157,3 +157,13 @@ test('those who ask at once get one reading', async () => {
   const [first, second] = await Promise.all([one.read(model), one.read(model)]);
   expect(second).toBe(first);
 });
+
+test('a disk that takes nothing costs no answer, now or later', async () => {
+  await install('one.gguf', { metadata: { 'general.architecture': 'llama' } });
+  await install('two.gguf', { metadata: { 'general.architecture': 'qwen3' } });
+  const one = reader();
+  database.pragma('query_only = ON');
+  expect(await one.read(await find('one'))).toMatchObject({ architecture: 'llama' });
+  database.pragma('query_only = OFF');
+  expect(await one.read(await find('two'))).toMatchObject({ architecture: 'qwen3' });
+});

@@ -129,3 +129,18 @@ test('those who ask at once get one reading', async () => {
   expect(await some.find(model)).toBe(sha256('one'));
   expect(reads.paths).toEqual([model.path]);
 });
+
+test('a disk that takes nothing costs no answer, and stops no reading', async () => {
+  await install('one.gguf', 'one');
+  await install('two.gguf', 'three');
+  const slow = digests(1);
+  const quick = digests();
+  database.pragma('query_only = ON');
+  const [one, two] = [await find('one'), await find('two')];
+  expect(await quick.find(one)).toBe(sha256('one'));
+  await until(async () => (await slow.find(one)) !== undefined && (await slow.find(two)) !== undefined);
+  reads.paths = [];
+  expect([await slow.find(one), await slow.find(two)]).toEqual([sha256('one'), sha256('three')]);
+  expect(reads.paths).toEqual([]);
+  expect(entries()).toEqual([]);
+});

@@ -1,0 +1,150 @@
+/** `SVC_HOME` as accidents, other users and newer programs leave it: words and exit code 1, never a stack trace. */
+import { spawnSync } from 'node:child_process';
+import { chmod, chown, mkdir, mkdtemp, open, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { cliPath, runCli, startServer, type CliResult } from '../support/server.ts';
+
+/** Debian's `nobody`. */
+const NOBODY = 65_534;
+const isRoot = process.getuid?.() === 0;
+
+let folder: string;
+let home: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'postern-damaged-'));
+  home = join(folder, 'home');
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const cli = (...args: string[]) => runCli(args, { SVC_HOME: home });
+const serve = () => cli('serve', '--port', '0');
+const madeHome = async () => expect(await cli('keys', 'create', '--label', 'first')).toMatchObject({ code: 0 });
+const modeOf = async (name: string) => ((await stat(join(home, name))).mode & 0o777).toString(8);
+
+/** One sentence or more with the place and the remedy, and nothing of the program's inside. */
+function expectWords({ code, stderr }: CliResult, ...words: readonly string[]): void {
+  for (const word of words) expect(stderr).toContain(word);
+  expect(stderr).not.toMatch(/^\s+at |node:internal|\.js:\d+/m);
+  expect(code).toBe(1);
+}
+
+async function overwrite(path: string, position: number, bytes: number): Promise<void> {
+  const file = await open(path, 'r+');
+  await file.write(Buffer.alloc(bytes, 0xa5), 0, bytes, position);
+  await file.close();
+}
+
+describe('a damaged state.db is named, with what to do, by whatever reads it', () => {
+  const damages: readonly (readonly [string, (path: string) => Promise<unknown>])[] = [
+    ['cut short', (path) => truncate(path, 5000)],
+    ['without its header', (path) => overwrite(path, 0, 100)],
+    ['with other pages than were written', (path) => overwrite(path, 4096, 3 * 4096)],
+  ];
+  test.each(damages)('%s', async (_, damage) => {
+    await madeHome();
+    await damage(join(home, 'state.db'));
+    for (const command of [['serve', '--port', '0'], ['keys', 'list'], ['devices'], ['logs'], ['audit', 'list']])
+      expectWords(await cli(...command), `${home}/state.db is damaged`, 'Put back a copy of it; or move it away');
+  });
+});
+
+test('what a newer version has written is refused before anything is changed', async () => {
+  await madeHome();
+  const database = new Database(join(home, 'state.db'));
+  database.exec("UPDATE schema_versions SET version = 99 WHERE module = 'devices'");
+  database.close();
+  for (const command of [['serve', '--port', '0'], ['keys', 'create'], ['devices'], ['logs'], ['audit', 'list']])
+    expectWords(await cli(...command), 'newer version of Postern (devices 99)', 'Update Postern');
+});
+
+describe('what is not what it should be', () => {
+  test('a file where the folder should be', async () => {
+    await writeFile(home, 'not a folder');
+    for (const command of [
+      ['serve', '--port', '0'],
+      ['keys', 'create'],
+      ['keys', 'list'],
+      ['settings', 'list'],
+    ])
+      expectWords(await cli(...command), `${home} is not a folder`, 'set SVC_HOME');
+  });
+
+  test('a folder where state.db should be', async () => {
+    await mkdir(join(home, 'state.db'), { recursive: true });
+    expectWords(await serve(), `${home}/state.db can't be opened`);
+  });
+
+  test('settings that are no JSON', async () => {
+    await mkdir(home);
+    await writeFile(join(home, 'settings.json'), '{ half');
+    expectWords(await serve(), `${home}/settings.json`, 'Mend it, or delete it');
+  });
+
+  test('an identity.json that is none', async () => {
+    await madeHome();
+    await writeFile(join(home, 'identity.json'), '{}');
+    expectWords(await cli('keys', 'create'), `${home}/identity.json is damaged`);
+  });
+});
+
+test('a program that may open only a few files says so', () => {
+  for (const limit of [24, 26, 27, 28]) {
+    const { status, stderr } = spawnSync(
+      'bash',
+      ['-c', `ulimit -n ${limit}; exec "$@"`, 'bash', process.execPath, cliPath, 'serve', '--port', '0'],
+      { env: { ...process.env, SVC_HOME: home, SVC_IDENTITY_STORE: 'vault' }, encoding: 'utf8' },
+    );
+    expectWords({ code: status, stdout: '', stderr }, 'ulimit -n');
+  }
+});
+
+describe('a folder that others may use', () => {
+  test('is taken from them, with what lies in it, and that is said', async () => {
+    await madeHome();
+    await chmod(home, 0o755);
+    await chmod(join(home, 'state.db'), 0o664);
+    await chmod(join(home, 'vault.key'), 0o644);
+    const server = await startServer({ home });
+    expect(server.log()).toContain(`Others could use ${home}, ${home}/vault.key, ${home}/state.db.`);
+    expect(await Promise.all(['.', 'state.db', 'vault.key'].map(modeOf))).toEqual(['700', '600', '600']);
+    await server.stop();
+    expect((await cli('keys', 'list')).stderr).toBe('');
+  });
+
+  test.runIf(isRoot)('is refused where it is another user’s, and left as it is', async () => {
+    await mkdir(home, { mode: 0o755 });
+    await chown(home, NOBODY, NOBODY);
+    for (const command of [
+      ['serve', '--port', '0'],
+      ['keys', 'create'],
+      ['settings', 'list'],
+    ])
+      expectWords(await cli(...command), `${home} belongs to another user (uid ${NOBODY})`);
+    expect(await modeOf('.')).toBe('755');
+  });
+
+  test.runIf(isRoot)('is refused where a file in it is another user’s', async () => {
+    await madeHome();
+    await chown(join(home, 'vault.key'), NOBODY, NOBODY);
+    expectWords(await serve(), `${home}/vault.key belongs to another user`);
+  });
+
+  test.runIf(isRoot)('is refused where it is a link to another user’s, or a link that another user made', async () => {
+    const target = join(folder, 'target');
+    await mkdir(target, { mode: 0o700 });
+    await chown(target, NOBODY, NOBODY);
+    await symlink(target, home);
+    expectWords(await serve(), `${home} belongs to another user`);
+  });
+
+  test('is refused where all users share it', async () => {
+    await mkdir(home);
+    await chmod(home, 0o1777);
+    expectWords(await serve(), `${home} is a folder that all users share`);
+    expect(((await stat(home)).mode & 0o7777).toString(8)).toBe('1777');
+  });
+});
