@@ -161,10 +161,10 @@ describe('where there is no log', () => {
 
   test('a file that is no database is said to be none', async () => {
     const odd = join(folder, 'odd');
-    await mkdir(odd);
-    await writeFile(join(odd, 'state.db'), 'x'.repeat(5000));
+    await mkdir(odd, { mode: 0o700 });
+    await writeFile(join(odd, 'state.db'), 'x'.repeat(5000), { mode: 0o600 });
     const answer = await runCli(['logs'], { SVC_HOME: odd });
-    expect(answer).toMatchObject({ code: 1, stderr: expect.stringContaining('not a database') });
+    expect(answer).toMatchObject({ code: 1, stderr: expect.stringContaining('state.db is damaged (SQLITE_NOTADB)') });
     expect(lines(answer.stderr)).toHaveLength(1);
   });
 });
