@@ -49,68 +49,99 @@ export interface IdentityServiceOptions {
 }
 
 export function createIdentityService(options: IdentityServiceOptions): IdentityService {
-  const { say, elapsed } = options;
-  let opened: OpenedIdentity | undefined;
-  let opening: Promise<OpenedIdentity> | undefined;
-  const whenOpened = deferred<OpenedIdentity>();
-  let closed = false;
-  let notBeforeMs = 0;
-  let cancelRetry = (): void => undefined;
   let lastSaid: string | undefined;
   const tell = (words: string): void => {
-    if (words !== lastSaid) say(words);
+    if (words !== lastSaid) options.say(words);
     lastSaid = words;
   };
-  const audit: Pick<AuditLog, 'append'> = { append: (entry) => requireOpen(opened).audit.append(entry) };
+  const opening = new Opening(options, tell);
+  const audit: Pick<AuditLog, 'append'> = { append: (entry) => requireOpen(opening.opened).audit.append(entry) };
   const refusals = createRefusalTally({
     log: audit,
     setTimer: setProcessTimer,
     // Counted on until the store opens, and the failure to open is said already.
-    onError: () => opened && tell('postern: the audit log can not be written. Is the disk full?'),
+    onError: () => opening.opened && tell('postern: the audit log can not be written. Is the disk full?'),
   });
-  const attempt = async (): Promise<OpenedIdentity> => {
-    try {
-      const identity = await options.openIdentity();
-      if (closed) throw new Error('the service ended meanwhile');
-      opened = build(identity, options);
-      tell(identity.store.description);
-      whenOpened.resolve(opened);
-      return opened;
-    } catch (error) {
-      notBeforeMs = elapsed() + PAUSE_MS;
-      if (!closed) tell(failureText(error));
-      // A disk gets better by itself. A store that is locked would ask its owner again and again.
-      if (!closed && findDiskFault(error) !== undefined) cancelRetry = setProcessTimer(PAUSE_MS, retry);
-      throw error;
-    } finally {
-      opening = undefined;
-    }
-  };
-  const retry = (): void => {
-    notBeforeMs = elapsed();
-    open().catch(noResult);
-  };
-  const open = (): Promise<OpenedIdentity> => {
-    if (opened !== undefined) return Promise.resolve(opened);
-    if (opening !== undefined) return opening;
-    if (closed || elapsed() < notBeforeMs) return Promise.reject(new Error('the identity did not open'));
-    opening = attempt();
-    return opening;
-  };
   return {
-    opened: whenOpened.promise,
-    begin: () => open().then(noResult, noResult),
-    open: async () => (await forCaller(open())).keys,
-    openPairings: async () => (await forCaller(open())).pairings,
+    opened: opening.whenOpened,
+    begin: () => opening.open().then(noResult, noResult),
+    open: async () => (await forCaller(opening.open())).keys,
+    openPairings: async () => (await forCaller(opening.open())).pairings,
     refusals,
     audit,
     async close() {
-      closed = true;
-      cancelRetry();
-      await opening?.catch(noResult);
-      if (opened !== undefined) flush(refusals, tell);
+      await opening.close();
+      if (opening.opened !== undefined) flush(refusals, tell);
     },
   };
+}
+
+/** Opens the identity: one attempt at a time, until one has worked. */
+class Opening {
+  readonly whenOpened: Promise<OpenedIdentity>;
+  readonly #options: IdentityServiceOptions;
+  readonly #tell: (words: string) => void;
+  readonly #whenOpened = deferred<OpenedIdentity>();
+  #opened: OpenedIdentity | undefined;
+  #attempt: Promise<OpenedIdentity> | undefined;
+  #notBeforeMs = 0;
+  #isClosed = false;
+  #cancelRetry = (): void => undefined;
+
+  constructor(options: IdentityServiceOptions, tell: (words: string) => void) {
+    this.#options = options;
+    this.#tell = tell;
+    this.whenOpened = this.#whenOpened.promise;
+  }
+
+  get opened(): OpenedIdentity | undefined {
+    return this.#opened;
+  }
+
+  open(): Promise<OpenedIdentity> {
+    if (this.#opened !== undefined) return Promise.resolve(this.#opened);
+    if (this.#attempt !== undefined) return this.#attempt;
+    const isTooSoon = this.#options.elapsed() < this.#notBeforeMs;
+    if (this.#isClosed || isTooSoon) return Promise.reject(new Error('the identity did not open'));
+    this.#attempt = this.#try().finally(() => {
+      this.#attempt = undefined;
+    });
+    return this.#attempt;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelRetry();
+    await this.#attempt?.catch(noResult);
+  }
+
+  async #try(): Promise<OpenedIdentity> {
+    try {
+      const identity = await this.#options.openIdentity();
+      if (this.#isClosed) throw new Error('the service ended meanwhile');
+      const opened = build(identity, this.#options);
+      this.#opened = opened;
+      this.#tell(identity.store.description);
+      this.#whenOpened.resolve(opened);
+      return opened;
+    } catch (error) {
+      if (!this.#isClosed) this.#failed(error);
+      throw error;
+    }
+  }
+
+  #failed(error: unknown): void {
+    this.#notBeforeMs = this.#options.elapsed() + PAUSE_MS;
+    this.#tell(failureText(error));
+    // A disk gets better by itself. A store that is locked would ask its owner again and again.
+    if (findDiskFault(error) === undefined) return;
+    this.#cancelRetry = setProcessTimer(PAUSE_MS, () => this.#retry());
+  }
+
+  #retry(): void {
+    this.#notBeforeMs = 0;
+    this.open().catch(noResult);
+  }
 }
 
 async function forCaller(opening: Promise<OpenedIdentity>): Promise<OpenedIdentity> {
