@@ -15,9 +15,6 @@ const KNOWN_VERSIONS = {
   sealed_actions: 1,
 } as const;
 
-/** Whoever owns tables. */
-export type Module = keyof typeof KNOWN_VERSIONS;
-
 /** The database was written by a newer version of the program. The message is for the owner. */
 export class NewerDatabaseError extends Error {
   override readonly name = 'NewerDatabaseError';
