@@ -5,9 +5,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { randomInt } from 'node:crypto';
-import { build, install, root } from './prepare.mjs';
+import { install } from './install.mjs';
+import { build, root } from './prepare.mjs';
 
-install();
+install('development');
 await build();
 
 const paths = process.argv.slice(2);

@@ -3,9 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { build, install, root } from './prepare.mjs';
+import { install } from './install.mjs';
+import { build, root } from './prepare.mjs';
 
-install();
+install('development');
 await build();
 
 const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');

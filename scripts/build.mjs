@@ -1,5 +1,6 @@
 // `npm run build`: install and compile, nothing else.
-import { build, install } from './prepare.mjs';
+import { install } from './install.mjs';
+import { build } from './prepare.mjs';
 
-install();
+install('development');
 await build();

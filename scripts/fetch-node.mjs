@@ -1,21 +1,9 @@
 // fetch-node.mjs FOLDER SITUATION: what with-node calls when the Node of this machine is too old. Fetches the Node that
 // pinned-node.json names for this platform into FOLDER, which is there as a whole or not at all. Runs under Node 20.
 import { spawnSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-
-/** A folder of a fetch that was killed is taken away after this long. */
-const ABANDONED_AFTER_MS = 60 * 60 * 1000;
+import { inScratchFolder } from './scratch.mjs';
 
 /**
  * npm itself compares what it downloads with the hash in a lock file, and refuses it if the registry names another.
@@ -24,17 +12,12 @@ const ABANDONED_AFTER_MS = 60 * 60 * 1000;
  * @throws {Error} whose message says what happened
  */
 function fetchNode(release, folder) {
-  mkdirSync(dirname(folder), { recursive: true });
-  removeAbandoned(dirname(folder));
-  const scratch = mkdtempSync(join(dirname(folder), 'fetching-'));
-  try {
+  inScratchFolder(dirname(folder), (scratch) => {
     download(release, scratch);
     const fetched = join(scratch, 'node_modules', release.package);
     assertRuns(join(fetched, 'bin', 'node'), release.version);
     moveTo(folder, fetched);
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
-  }
+  });
 }
 
 function download({ package: name, version, integrity }, scratch) {
@@ -65,14 +48,6 @@ function moveTo(folder, fetched) {
     renameSync(fetched, folder);
   } catch (error) {
     if (!existsSync(join(folder, 'bin'))) throw error;
-  }
-}
-
-function removeAbandoned(parent) {
-  for (const name of readdirSync(parent).filter((entry) => entry.startsWith('fetching-'))) {
-    const path = join(parent, name);
-    const age = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
-    if (age > ABANDONED_AFTER_MS) rmSync(path, { recursive: true, force: true });
   }
 }
 

@@ -1,6 +1,7 @@
 // What `./postern` runs: installs and builds what changed, then the command itself, in this same process.
-import { build, install } from './prepare.mjs';
+import { install } from './install.mjs';
+import { build } from './prepare.mjs';
 
-install();
+install('serving');
 await build();
 await import('../dist/postern/bin.js');

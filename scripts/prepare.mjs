@@ -1,6 +1,5 @@
-// What stands between a fresh clone and a built tree: install, then compile. Both front doors (start, test) come
-// through here. Needs nothing but Node itself, since it runs before anything is installed. A stamp beside each
-// result says what it was made from, so a step whose inputs did not change costs a hash and no more.
+// Compiles what is served, after install.mjs has fetched what that takes. Every front door comes through both. A stamp
+// says what the result was made from, so that a start at which nothing changed costs a hash and no more.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,28 +10,7 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** What is served. Tests and benchmarks are compiled by their own commands, so that they can't keep it from starting. */
 const SOURCE_FOLDERS = ['channel', 'identity', 'core', 'gateway', 'relay', 'relay-client', 'clients', 'cli'];
-const INSTALL_STAMP = join(root, 'node_modules', '.postern-install');
 const BUILD_STAMP = join(root, 'dist', '.postern-build');
-
-/** Installs exactly what the lock file says, unless that is what is there. Prints only when it works. */
-export function install() {
-  const wanted = digest([
-    process.versions.modules,
-    process.platform,
-    process.arch,
-    readFileSync(join(root, 'package-lock.json')),
-  ]);
-  if (readStamp(INSTALL_STAMP) === wanted) return;
-  console.error('Installing dependencies (the first time, a minute or two) ...');
-  rmSync(INSTALL_STAMP, { force: true });
-  // Not `npm ci`: that refuses a lock file without the binaries of every platform, and not every registry has them
-  // all. With `--no-save` the lock file decides just the same, and is left as it is.
-  // Nothing that is installed runs anything: every native part comes prebuilt, inside its package. A package with a
-  // binding.gyp would be compiled otherwise.
-  const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
-  run('npm', ['install', '--no-save', '--ignore-scripts', ...quiet]);
-  writeFileSync(INSTALL_STAMP, wanted);
-}
 
 /** Compiles what changed. `tsc --build` is incremental by itself; the stamp saves even starting it. */
 export async function build() {
@@ -84,7 +62,7 @@ function sourceFiles(folder) {
   if (!existsSync(folder)) return [];
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.ts$|^tsconfig\.json$/.test(entry.name))
-    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+    .map((entry) => join(entry.parentPath, entry.name))
     .toSorted();
 }
 

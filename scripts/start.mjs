@@ -1,8 +1,9 @@
 // `npm start [-- arguments of serve]`: install and build what changed, then serve, in this same process so that
 // signals and the exit code need no forwarding.
-import { build, install } from './prepare.mjs';
+import { install } from './install.mjs';
+import { build } from './prepare.mjs';
 
-install();
+install('serving');
 await build();
 const { run } = await import('../dist/postern/main.js');
 await run(['serve', ...process.argv.slice(2)]);

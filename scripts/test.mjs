@@ -9,9 +9,10 @@ import { randomInt } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { build, install, root } from './prepare.mjs';
+import { install } from './install.mjs';
+import { build, root } from './prepare.mjs';
 
-install();
+install('development');
 await build();
 
 const only = process.argv.slice(2);

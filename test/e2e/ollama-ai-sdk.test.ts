@@ -1,6 +1,5 @@
 /**
- * The AI SDK with `ai-sdk-ollama` against a started server and the built-in model. That package's `engines` ask for
- * Node 22; what is used of it here runs on Node 20.
+ * The AI SDK with `ai-sdk-ollama` against a started server and the built-in model.
  */
 import { generateText, jsonSchema, Output, stepCountIs, streamText } from 'ai';
 import { createOllama } from 'ai-sdk-ollama';

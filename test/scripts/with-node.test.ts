@@ -21,7 +21,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { packNode, startRegistry, type NodePackage, type PackageRegistry } from '../support/package-registry.ts';
+import { pack, startRegistry, type PackageRegistry, type PackedPackage } from '../support/package-registry.ts';
 import { until } from '../support/wait.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -33,7 +33,9 @@ const nodeScript = (version: string) => `#!/bin/sh
 [ "$1" = --version ] && echo v${version} && exit
 RUN_BY=$RUN_BY,${version} exec '${process.execPath}' "$@"
 `;
-const GOOD = packNode('node-here', '24.99.0', nodeScript('24.99.0'));
+/** A package as the real ones are, but with a script in the place of the binary. */
+const packNode = (version: string, script: string) => pack('node-here', version, { 'bin/node': script });
+const GOOD = packNode('24.99.0', nodeScript('24.99.0'));
 
 /** What it was given and what it runs under, then as long as its standard input and the exit code that it names. */
 const PROGRAM = `
@@ -53,7 +55,7 @@ beforeEach(() => {
   project = join(scratch, 'project');
   mkdirSync(join(project, 'scripts'), { recursive: true });
   mkdirSync(join(scratch, 'bin'));
-  for (const file of ['package.json', 'postern', 'scripts/with-node', 'scripts/fetch-node.mjs'])
+  for (const file of ['package.json', 'postern', 'scripts/with-node', 'scripts/fetch-node.mjs', 'scripts/scratch.mjs'])
     cpSync(join(ROOT, file), join(project, file));
   writeFileSync(join(project, 'scripts', 'postern.mjs'), PROGRAM);
   for (const tool of [...TOOLS, 'npm']) symlinkSync(which(tool), join(scratch, 'bin', tool));
@@ -69,7 +71,7 @@ afterEach(async () => {
 const which = (tool: string) => spawnSync('which', [tool], { encoding: 'utf8' }).stdout.trim();
 const fetched = () => (existsSync(join(project, '.node')) ? readdirSync(join(project, '.node')) : []);
 
-function pin({ name, version, integrity }: NodePackage): void {
+function pin({ name, version, integrity }: PackedPackage): void {
   const pins = { [PLATFORM]: { package: name, version, integrity } };
   writeFileSync(join(project, 'scripts', 'pinned-node.json'), JSON.stringify(pins));
 }
@@ -79,7 +81,7 @@ function systemNode(version: string): void {
   chmodSync(join(scratch, 'bin', 'node'), 0o755);
 }
 
-async function serve(served: NodePackage = GOOD): Promise<PackageRegistry> {
+async function serve(served: PackedPackage = GOOD): Promise<PackageRegistry> {
   const started = await startRegistry(served);
   registries.push(started);
   return started;
@@ -164,7 +166,7 @@ describe('a Node that is too old', () => {
 
   test('a new pin is fetched again', async () => {
     await run({ url: (await serve()).url });
-    const newer = packNode('node-here', '24.99.1', nodeScript('24.99.1'));
+    const newer = packNode('24.99.1', nodeScript('24.99.1'));
     pin(newer);
     const { stdout } = await run({ url: (await serve(newer)).url });
     expect(JSON.parse(stdout)).toMatchObject({ runBy: expect.stringMatching(/,24\.99\.1$/) });
@@ -198,10 +200,10 @@ describe('a Node that is too old', () => {
     const npm = await serve();
     npm.stalls = true;
     const child = begin({ url: npm.url, detached: true });
-    await until(() => npm.requests.includes('/package.tgz'));
+    await until(() => npm.requests.includes('/node-here.tgz'));
     process.kill(-child.pid!, 'SIGKILL');
     await once(child, 'close');
-    expect(fetched().filter((name) => !name.startsWith('fetching-'))).toEqual([]);
+    expect(fetched().filter((name) => !name.startsWith('scratch-'))).toEqual([]);
     npm.stalls = false;
     expect(await run({ url: npm.url })).toMatchObject({ code: 0 });
   });
@@ -222,7 +224,7 @@ describe('nothing is run', () => {
     return stderr;
   }
 
-  const evil = packNode('node-here', '24.99.0', `${nodeScript('24.99.0')}# and more\n`);
+  const evil = packNode('24.99.0', `${nodeScript('24.99.0')}# and more\n`);
 
   test('that has another hash than the repository names, though the registry vouches for it', async () => {
     expect(await refused({ url: (await serve(evil)).url })).toMatch(/EINTEGRITY[^]*Node 24\.99\.0 was not fetched/);
@@ -234,7 +236,7 @@ describe('nothing is run', () => {
   });
 
   test('that does not run on this machine', async () => {
-    const foreign = packNode('node-here', '24.99.0', '#!/no/such/loader\n');
+    const foreign = packNode('24.99.0', '#!/no/such/loader\n');
     pin(foreign);
     expect(await refused({ url: (await serve(foreign)).url })).toContain('does not run on this machine');
   });

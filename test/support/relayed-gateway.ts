@@ -40,7 +40,7 @@ export interface RelayedGateway {
   leaveRelay(): Promise<void>;
 }
 
-/** For Node 20, which has none. */
+/** Without compression: what crosses the relay is sealed. */
 export const webSocket: NonNullable<RelayOptions['webSocket']> = (url, protocol) =>
   new WebSocket(url, protocol, { perMessageDeflate: false });
 

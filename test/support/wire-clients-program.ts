@@ -48,7 +48,7 @@ for (const [name, messages] of Object.entries({ text: capital, tool: weather }))
   });
   await tell(`openai stream ${name}`, async () => {
     const { message } = (await openai.chat.completions.stream(request).finalChatCompletion()).choices[0]!;
-    return [message.content, message.tool_calls?.map((call) => call.function)];
+    return [message.content, message.tool_calls?.map((call) => call.type === 'function' && call.function)];
   });
   const anthropicRequest = {
     model,

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { PairedDevice, PosternClient } from '../../../clients/sdk/index.ts';
 import { pair } from '../../../clients/sdk/index.ts';
 import { relayOfInvite, relaysOf, type RelayOptions } from '../../../clients/sdk/relay.ts';
@@ -252,6 +252,8 @@ test('a connection that nobody needed for a minute is ended, and made again', as
 });
 
 test('where there is no WebSocket, it is said what to pass', async () => {
+  vi.stubGlobal('WebSocket', undefined);
+  onTestFinished(() => void vi.unstubAllGlobals());
   const { device, invite } = await startRelayed(echo);
   for (const make of [() => relaysOf(device), () => relayOfInvite(invite)]) expect(make).toThrow(/"ws"/u);
   expect(relaysOf({ ...device, relays: [] })).toEqual([]);
