@@ -1,6 +1,7 @@
 /**
  * Who is calling. Made once for each request, passed along with it, never inferred a second time.
  */
+import type { CallOwner } from '../core/inference/call-owner.ts';
 
 /** An agent's address: `0x` and 40 hexadecimal digits. */
 export type AgentAddress = `0x${string}`;
@@ -16,24 +17,53 @@ export interface Caller {
   readonly scope: 'owner' | 'master' | 'nobody' | AgentAddress;
   /** The name of the access key, of a caller that has one. */
   readonly keyId?: string;
+  /** The web page behind it, where it has no key and the page is none of ours. */
+  readonly page?: WebPage;
+}
+
+export interface WebPage {
+  /** Undefined where its browser does not tell: a sandboxed frame, a file, an image that is fetched. */
+  readonly origin: string | undefined;
+  /** Let in because every page is, and not because the owner named it. */
+  readonly isGuest: boolean;
 }
 
 /** What makes a caller known: being the owner at this machine, an access key that counts, or nothing. */
 export type Proof = 'owner' | 'nothing' | { readonly scope: 'master' | AgentAddress; readonly keyId: string };
 
-export function callerOf(where: Pick<Caller, 'transport' | 'sealed'>, proof: Proof): Caller {
-  if (proof === 'owner') return { ...where, credential: 'none', scope: 'owner' };
+interface Where extends Pick<Caller, 'transport' | 'sealed'> {
+  readonly page?: WebPage | undefined;
+}
+
+export function callerOf({ page, ...where }: Where, proof: Proof): Caller {
+  if (proof === 'owner')
+    return { ...where, credential: 'none', scope: 'owner', ...(page === undefined ? {} : { page }) };
   return proof === 'nothing'
     ? { ...where, credential: 'none', scope: 'nobody' }
     : { ...where, credential: 'key', ...proof };
 }
 
-/** Whose what a caller leaves behind is: one key's is not another's, though both be good for the same. */
-export function ownerOf({ keyId, scope }: Caller): string {
-  return keyId === undefined ? scope : `key ${keyId}`;
+/**
+ * The partition that a caller belongs to. Whatever is kept for one caller, or that one caller's requests can do to
+ * another's, is parted by it: the owner, each access key (with the device whose grant it is), and each web page's origin
+ * find nothing of each other's. Two keys that are good for the same are two owners.
+ */
+export function ownerOf({ keyId, scope, page }: Caller): string {
+  if (keyId !== undefined) return `key ${keyId}`;
+  return page === undefined ? scope : `page ${page.origin ?? ''}`;
 }
 
-/** As the log and the waiting line know a caller. */
+/** The same for calls of models. */
+export function callOwnerOf(caller: Caller): CallOwner {
+  return { name: ownerOf(caller), isGuest: isGuest(caller) };
+}
+
+/** A web page that was let in because every page is. */
+export function isGuest({ page }: Caller): boolean {
+  return page?.isGuest === true;
+}
+
+/** As the log knows a caller. */
 export function callerName({ transport, credential, scope, keyId }: Caller): string {
   if (keyId !== undefined) return `key ${keyId}`;
   if (credential !== 'none') return `${credential} ${scope}`;

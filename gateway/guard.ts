@@ -36,6 +36,8 @@ export type Site = 'none' | 'own' | 'listed' | 'any' | 'foreign';
 export interface Provenance {
   readonly isLoopback: boolean;
   readonly site: Site;
+  /** Of the page, where its browser tells: `https://app.example`, in lower case. */
+  readonly origin: string | undefined;
   /** True for a loopback request that was sent to a name which is not this machine's: DNS rebinding. */
   readonly hasForeignHost: boolean;
 }
@@ -50,6 +52,7 @@ export function judge({ peerAddress, headers }: RequestOrigin, settings: GuardSe
   return {
     isLoopback,
     site: siteOf(headers, settings),
+    origin: originOf(headers),
     hasForeignHost: isLoopback && host !== undefined && !isOwnHost(single(host), settings.hostnames),
   };
 }
@@ -91,6 +94,11 @@ function siteOf(headers: RequestOrigin['headers'], settings: GuardSettings): Sit
   const fetchSite = headers['sec-fetch-site'];
   if (fetchSite === undefined || fetchSite === 'none') return 'none';
   return fetchSite === 'same-origin' ? 'own' : unlisted(settings);
+}
+
+/** `null` is what browsers say of a page whose origin is nobody's business, and of many such pages. */
+function originOf({ origin }: RequestOrigin['headers']): string | undefined {
+  return typeof origin === 'string' && origin !== 'null' ? origin.toLowerCase() : undefined;
 }
 
 function siteOfOrigin(origin: string, host: string, settings: GuardSettings): Site {

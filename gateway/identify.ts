@@ -7,7 +7,7 @@ import type { AccessKeyRefusal, AccessKeyVerdict } from '../identity/node/access
 import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
 import { isShapedAsAccessKey } from '../identity/access-key.ts';
 import type { AccessKeySource } from './access-key-source.ts';
-import { callerOf, type Caller, type Proof } from './caller.ts';
+import { callerOf, type Caller, type Proof, type WebPage } from './caller.ts';
 import { readCredential } from './credential.ts';
 import { RequestError } from './errors.ts';
 import type { Provenance } from './guard.ts';
@@ -74,7 +74,7 @@ export function createIdentifier(options: IdentifyOptions): Identifier {
     const { isLoopback } = provenance;
     const hasRunToken = isRunToken(headers[RUN_TOKEN_HEADER], runToken);
     const as = (proof: Proof): Pick<Identified, 'caller' | 'hasRunToken'> => ({
-      caller: callerOf({ transport: isLoopback ? 'loopback' : 'lan', sealed: false }, proof),
+      caller: callerOf({ transport: isLoopback ? 'loopback' : 'lan', sealed: false, page: pageOf(provenance) }, proof),
       hasRunToken,
     });
     // Clients on this machine send any value for a key; it is nobody's business whether it is one.
@@ -107,6 +107,11 @@ export function createIdentifier(options: IdentifyOptions): Identifier {
       return { caller, hasRunToken: false, ...admit(keyId, { ...options, uses, response }) };
     },
   };
+}
+
+/** Our own pages act for whoever opened them. */
+function pageOf({ site, origin }: Provenance): WebPage | undefined {
+  return site === 'none' || site === 'own' ? undefined : { origin, isGuest: site !== 'listed' };
 }
 
 const MALFORMED: AccessKeyVerdict = { counts: false, refusal: 'malformed', kid: undefined };

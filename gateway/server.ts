@@ -218,7 +218,7 @@ function judgeInner(reply: FastifyReply, route: Route | undefined, identifier: I
   const caller = enterInner(reply.raw);
   if (caller === undefined) throw new RequestError('forbidden', 'A request from inside needs its caller.');
   const found = identifier.admitDevice(caller, reply.raw);
-  const provenance: Provenance = { isLoopback: false, site: 'none', hasForeignHost: false };
+  const provenance: Provenance = { isLoopback: false, site: 'none', origin: undefined, hasForeignHost: false };
   const verdict = decide(route?.access ?? 'public', { caller, site: 'none', hasRunToken: false });
   return { ...found, provenance, verdict };
 }

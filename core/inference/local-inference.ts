@@ -5,6 +5,7 @@
 import { availableParallelism } from 'node:os';
 import type { LanguageModelV3GenerateResult } from '@ai-sdk/provider';
 import { ServiceError } from '../errors.ts';
+import { SERVICE, type CallOwner } from './call-owner.ts';
 import { chatHistory, rawText } from './chat-history.ts';
 import type { InstalledModel, ModelCatalog } from './model-catalog.ts';
 import {
@@ -72,8 +73,8 @@ export interface LocalInference {
 
 /** Who asks, and who looks on. */
 export interface Asking {
-  /** Whose turn the calls take: those of one do not hold up another's. */
-  readonly client?: string;
+  /** Whose calls they are: nothing that is kept for one owner is found by another. The service's own by default. */
+  readonly owner?: CallOwner;
   /** Called at the beginning of each call that generates. */
   readonly observe?: () => CallObserver;
 }
@@ -124,7 +125,7 @@ interface WaitingCall {
 }
 
 interface Entry {
-  readonly client?: string | undefined;
+  readonly owner?: CallOwner | undefined;
   readonly generates: boolean;
   readonly signal: AbortSignal;
 }
@@ -162,9 +163,9 @@ class Local {
     };
   }
 
-  async countPromptTokens(model: InstalledModel, call: ModelCall, { client }: Asking): Promise<number> {
-    const request = generateRequest(call);
-    const use = await this.#enter(model, { client, generates: false, signal: this.#signalOf(call) });
+  async countPromptTokens(model: InstalledModel, call: ModelCall, { owner }: Asking): Promise<number> {
+    const request = generateRequest(call, owner);
+    const use = await this.#enter(model, { owner, generates: false, signal: this.#signalOf(call) });
     return use.runner.countPromptTokens(request).finally(() => use.leave());
   }
 
@@ -193,24 +194,24 @@ class Local {
   async #stream(
     model: InstalledModel,
     call: ModelCall,
-    { client, observe }: Asking,
+    { owner, observe }: Asking,
   ): Promise<ReadableStream<ModelStreamPart>> {
     const observer = observe?.();
-    const request = generateRequest(call);
+    const request = generateRequest(call, owner);
     const signal = this.#signalOf(call);
-    const use = await this.#enter(model, { client, generates: true, signal });
+    const use = await this.#enter(model, { owner, generates: true, signal });
     return use.runner.stream(request, { signal, observer, onSettled: () => use.leave() });
   }
 
   async #generate(
     model: InstalledModel,
     call: ModelCall,
-    { client, observe }: Asking,
+    { owner, observe }: Asking,
   ): Promise<LanguageModelV3GenerateResult> {
     const observer = observe?.();
-    const request = generateRequest(call);
+    const request = generateRequest(call, owner);
     const signal = this.#signalOf(call);
-    const use = await this.#enter(model, { client, generates: true, signal });
+    const use = await this.#enter(model, { owner, generates: true, signal });
     return use.runner.generate(request, { signal, observer, onSettled: () => use.leave() });
   }
 
@@ -219,13 +220,13 @@ class Local {
   }
 
   /** Waits for this call's turn, and for its model to be loaded. */
-  async #enter(model: InstalledModel, { client = '', generates, signal }: Entry): Promise<Use> {
+  async #enter(model: InstalledModel, { owner = SERVICE, generates, signal }: Entry): Promise<Use> {
     signal.throwIfAborted();
     const count = this.#inflight.get(model.id) ?? { running: 0, queued: 0 };
-    refuseOverload(total(this.#inflight), count.queued);
+    this.#makePlace(owner, model);
     this.#inflight.set(model.id, count);
     count.queued += 1;
-    const use = await this.#turn(client, { model, generates }, signal).finally(() => (count.queued -= 1));
+    const use = await this.#turn(owner, { model, generates }, signal).finally(() => (count.queued -= 1));
     count.running += 1;
     return {
       runner: use.runner,
@@ -236,7 +237,24 @@ class Local {
     };
   }
 
-  #turn(client: string, wanted: Pick<WaitingCall, 'model' | 'generates'>, signal: AbortSignal): Promise<Use> {
+  /**
+   * Whoever has few calls waiting is not refused because others have many: one of those is.
+   * @throws {ServiceError} `overloaded`
+   */
+  #makePlace(owner: CallOwner, model: InstalledModel): void {
+    const isForModel = (call: WaitingCall): boolean => call.model.path === model.path;
+    if (this.#line.inTurn().filter(isForModel).length >= MAX_QUEUED) this.#refuseOne(owner, isForModel, queueIsFull());
+    const running = [...this.#inflight.values()].reduce((sum, count) => sum + count.running, 0);
+    if (this.#line.size + running >= MAX_CALLS) this.#refuseOne(owner, () => true, serviceIsFull());
+  }
+
+  #refuseOne(owner: CallOwner, matches: (call: WaitingCall) => boolean, refusal: ServiceError): void {
+    const excess = this.#line.findExcess(owner, matches);
+    if (excess === undefined) throw refusal;
+    this.#giveUp(excess, refusal);
+  }
+
+  #turn(owner: CallOwner, wanted: Pick<WaitingCall, 'model' | 'generates'>, signal: AbortSignal): Promise<Use> {
     return new Promise((resolve, reject) => {
       const settle = (): void => signal.removeEventListener('abort', giveUp);
       const call: WaitingCall = {
@@ -252,7 +270,7 @@ class Local {
       };
       const giveUp = (): void => this.#giveUp(call, signal.reason);
       signal.addEventListener('abort', giveUp, { once: true });
-      this.#line.add(client, call);
+      this.#line.add(owner, call);
       this.#startWhatCan();
     });
   }
@@ -287,31 +305,20 @@ class Local {
   }
 }
 
-function refuseOverload(calls: number, queued: number): void {
-  if (calls >= MAX_CALLS) {
-    throw new ServiceError(
-      'overloaded',
-      `${MAX_CALLS} requests are running or waiting already. Try again in a moment.`,
-    );
-  }
-  if (queued < MAX_QUEUED) return;
-  throw new ServiceError(
-    'overloaded',
-    `${MAX_QUEUED} requests are waiting for this model already. Try again in a moment.`,
-  );
-}
+/** The numbers are the limits, which everybody may know; how many of the calls are whose nobody is told. */
+const serviceIsFull = (): ServiceError =>
+  new ServiceError('overloaded', `${MAX_CALLS} requests are running or waiting already. Try again in a moment.`);
+const queueIsFull = (): ServiceError =>
+  new ServiceError('overloaded', `${MAX_QUEUED} requests are waiting for this model already. Try again in a moment.`);
 
 /** @throws {ServiceError} `unsupported` for what can't be said to this engine at all */
-function generateRequest(call: ModelCall): GenerateRequest {
+function generateRequest(call: ModelCall, owner = SERVICE): GenerateRequest {
   const { abortSignal: _, headers: __, prompt, ...rest } = call;
   return {
     ...rest,
+    owner,
     input: modelOptionsOf(call).raw === true ? { rawText: rawText(prompt) } : { history: chatHistory(prompt) },
   };
-}
-
-function total(inflight: ReadonlyMap<string, CallCount>): number {
-  return [...inflight.values()].reduce((sum, { running, queued }) => sum + running + queued, 0);
 }
 
 /** Conversations that keep their evaluated tokens, where nobody says otherwise and memory allows. */

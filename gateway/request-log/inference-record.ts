@@ -3,6 +3,7 @@
  * of it without this.
  */
 import type { LanguageModelV3FinishReason, LanguageModelV3Usage } from '@ai-sdk/provider';
+import type { CallOwner } from '../../core/inference/call-owner.ts';
 import { promptCountOf, type CallObserver, type ModelStreamPart } from '../../core/inference/model-port.ts';
 import type { Services } from '../route.ts';
 import type { InferenceEntry, RequestFinishReason } from './request-entry.ts';
@@ -38,9 +39,9 @@ export class InferenceRecord {
     this.#options = options;
   }
 
-  /** The same inference, asked in a client's name and looked on at. */
-  watch(inference: Inference, client: string): Inference {
-    const asking = { client, observe: () => this.#observe() };
+  /** The same inference, asked in an owner's name and looked on at. */
+  watch(inference: Inference, owner: CallOwner): Inference {
+    const asking = { owner, observe: () => this.#observe() };
     return {
       ...inference,
       languageModel: async (id) => {
@@ -49,7 +50,7 @@ export class InferenceRecord {
         return model;
       },
       countPromptTokens: async (id, call) => {
-        const count = await inference.countPromptTokens(id, call, { client });
+        const count = await inference.countPromptTokens(id, call, { owner });
         this.#model = id;
         return count;
       },

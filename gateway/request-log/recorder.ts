@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { callerName, type Caller } from '../caller.ts';
+import { callerName, callOwnerOf, type Caller } from '../caller.ts';
 import { outwardError, type ErrorCode } from '../errors.ts';
 import type { AccessClass } from '../policy.ts';
 import type { Reply, Services } from '../route.ts';
@@ -87,7 +87,8 @@ export class RequestRecord {
 
   /** The services as this request uses them: in its caller's name, and looked on at. */
   watchServices(services: Services): Services {
-    return { ...services, inference: this.#inference.watch(services.inference, this.#callerName() ?? '') };
+    if (this.#caller === undefined) throw new TypeError('a request got this far without having been identified');
+    return { ...services, inference: this.#inference.watch(services.inference, callOwnerOf(this.#caller)) };
   }
 
   /** Leaves the request out: what it carries has entries of its own. */

@@ -39,7 +39,7 @@ function createGate(settings: Partial<AccessSettings> = {}, open?: () => Promise
       headers: { 'x-postern-run-token': runToken },
       headersDistinct: token === undefined ? {} : { authorization: [`Bearer ${token}`] },
       peerAddress: from,
-      provenance: { isLoopback: from === '127.0.0.1', site: 'none', hasForeignHost: false },
+      provenance: { isLoopback: from === '127.0.0.1', site: 'none', origin: undefined, hasForeignHost: false },
       response: response as unknown as ServerResponse,
     });
   };

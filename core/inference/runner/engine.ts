@@ -143,7 +143,7 @@ class LoadedEngine {
     const prepared = await this.prepare(request);
     const { contextSize } = this.#context;
     if (contextSize - prepared.prompt.length < 2) throw promptTooLong(prepared.prompt.length, contextSize);
-    const sequence = this.#pool.acquire(prepared.prompt);
+    const sequence = await this.#pool.acquire(prepared.prompt, request.owner);
     try {
       await this.#answer(request, { ...options, prepared, sequence });
     } finally {

@@ -16,6 +16,7 @@
  *             ◀─────────────────────── failed {id} | a last part of type `finish` {id}
  */
 import type { ChatHistoryItem } from 'node-llama-cpp';
+import type { CallOwner } from '../call-owner.ts';
 import type { ModelCall, ModelStreamPart } from '../model-port.ts';
 import type { ServiceErrorCode } from '../../errors.ts';
 
@@ -47,6 +48,8 @@ export interface SamplingDefaults {
 
 /** A model call as it is sent: the prompt already in the engine's own form, the abort signal a message of its own. */
 export interface GenerateRequest extends Omit<ModelCall, 'prompt' | 'abortSignal' | 'headers' | 'includeRawChunks'> {
+  /** Whose call it is. */
+  readonly owner: CallOwner;
   /** A conversation, or text to go on with as it stands. */
   readonly input: { readonly history: ChatHistoryItem[] } | { readonly rawText: string };
 }

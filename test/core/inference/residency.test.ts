@@ -55,13 +55,15 @@ function start(options: Partial<LocalInferenceOptions> = {}): void {
 const started: string[] = [];
 
 /** A call that runs until it is left. */
-function call(id: string, client = '', name = id) {
+function call(id: string, owner = '', name = id) {
   const abort = new AbortController();
-  const began = inference.languageModel(id, { client }).then(async (one) => {
-    const { stream } = await one.doStream({ prompt: [], abortSignal: abort.signal });
-    started.push(name);
-    return stream;
-  });
+  const began = inference
+    .languageModel(id, { owner: { name: owner, isGuest: owner.startsWith('guest') } })
+    .then(async (one) => {
+      const { stream } = await one.doStream({ prompt: [], abortSignal: abort.signal });
+      started.push(name);
+      return stream;
+    });
   began.catch(() => undefined);
   return {
     began,
@@ -244,6 +246,34 @@ describe('one model', () => {
     const other = call('b');
     await untilWaiting('b', 1);
     for (const { leave } of [other, ...waiting, held]) await leave();
+  });
+
+  test('of a full queue whoever has most waiting gives up a place, and nobody who has fewer', async () => {
+    start();
+    const held = call('a', 'many');
+    await held.began;
+    const waiting = Array.from({ length: MAX_QUEUED }, () => call('a', 'many'));
+    await untilWaiting('a', MAX_QUEUED);
+    const few = call('a', 'few');
+    await expect(waiting.at(-1)!.began).rejects.toMatchObject({ code: 'overloaded' });
+    await expect(call('a', 'many').began).rejects.toMatchObject({ code: 'overloaded' });
+    await untilWaiting('a', MAX_QUEUED);
+    for (const { leave } of [few, ...waiting, held]) await leave();
+  });
+
+  test('guests wait until nobody else does, and give up their places', async () => {
+    start();
+    started.length = 0;
+    const held = call('a', 'owner', 'held');
+    await held.began;
+    const guests = Array.from({ length: MAX_QUEUED }, (_, index) => call('a', `guest ${index}`));
+    await untilWaiting('a', MAX_QUEUED);
+    const late = call('a', 'owner', 'late');
+    await expect(guests[0]!.began).rejects.toMatchObject({ code: 'overloaded' });
+    await held.leave();
+    await late.began;
+    expect(started).toEqual(['held', 'late']);
+    for (const { leave } of [...guests, late]) await leave();
   });
 
   test('a call that only asks something does not wait for one that generates', async () => {

@@ -1,5 +1,6 @@
 /** A runner that misbehaves, as a test double; what the real one does is tested from outside (`e2e/runner`). */
 import { expect, test } from 'vitest';
+import { SERVICE } from '../../../core/inference/call-owner.ts';
 import { startRunner, type Runner } from '../../../core/inference/runner-process.ts';
 import type { LoadRequest } from '../../../core/inference/runner/protocol.ts';
 
@@ -12,7 +13,7 @@ const load: LoadRequest = {
   settings: {},
   bundle: {},
 };
-const call = { input: { rawText: '' } };
+const call = { owner: SERVICE, input: { rawText: '' } };
 
 async function start(entry: string, abortPatienceMs = 1): Promise<{ runner: Runner; deaths: string[] }> {
   const deaths: string[] = [];

@@ -1,8 +1,13 @@
 import { expect, test } from 'vitest';
+import { SERVICE } from '../../../core/inference/call-owner.ts';
 import { bundleSampling, resolveSampling } from '../../../core/inference/runner/sampling.ts';
 import type { GenerateRequest, SamplingDefaults } from '../../../core/inference/runner/protocol.ts';
 
-const request = (fields: Partial<GenerateRequest> = {}): GenerateRequest => ({ input: { rawText: '' }, ...fields });
+const request = (fields: Partial<GenerateRequest> = {}): GenerateRequest => ({
+  owner: SERVICE,
+  input: { rawText: '' },
+  ...fields,
+});
 const styled = request({ providerOptions: { postern: { styleDefaults: { temperature: 0.7 } } } });
 const temperature = (asked: GenerateRequest, settings: SamplingDefaults = {}, bundle: SamplingDefaults = {}) =>
   resolveSampling(asked, settings, bundle).temperature;

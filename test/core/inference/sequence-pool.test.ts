@@ -1,6 +1,7 @@
 import fc from 'fast-check';
+import type { LlamaContextSequence, Token } from 'node-llama-cpp';
 import { describe, expect, test } from 'vitest';
-import { chooseSequence } from '../../../core/inference/runner/sequence-pool.ts';
+import { chooseSequence, createSequencePool } from '../../../core/inference/runner/sequence-pool.ts';
 import { runs } from '../../support/sampling.ts';
 
 /** Conversations as texts, a token a letter: a prompt, and after the bar what was answered. */
@@ -79,3 +80,78 @@ test('interleaved conversations, as many as there are sequences, each find their
     runs(200),
   );
 });
+
+describe('tokens of another owner', () => {
+  /** A sequence that was cleared has nothing of what it held. */
+  function sequenceOf() {
+    const contextTokens: Token[] = [];
+    const sequence = { contextTokens, clearHistory: async () => void contextTokens.splice(0) };
+    return sequence as unknown as LlamaContextSequence;
+  }
+  const owner = (name: string) => ({ name, isGuest: name.startsWith('guest') });
+  const tokensOf = (text: string) => Array.from(text, (letter) => letter.codePointAt(0)! as Token);
+
+  function poolOf(size: number) {
+    const all = Array.from({ length: size }, sequenceOf);
+    const pool = createSequencePool(all, () => 0);
+    /** @returns how many tokens of the prompt were there already, and in which sequence */
+    const ask = async (name: string, prompt: string) => {
+      const tokens = tokensOf(prompt);
+      const sequence = await pool.acquire(tokens, owner(name));
+      const held = sequence.contextTokens;
+      const found = held.findIndex((token, index) => token !== tokens[index]);
+      const reused = found === -1 ? Math.min(held.length, tokens.length) : found;
+      held.splice(0, held.length, ...tokens);
+      pool.release(sequence);
+      return { reused, at: all.indexOf(sequence) };
+    };
+    return { pool, ask };
+  }
+
+  test('are never found again, and those of the same owner are', async () => {
+    const names = ['owner', 'key 1', 'key 2', 'guest a', 'guest b'];
+    const asked = fc.record({ name: fc.constantFrom(...names), prompt: fc.stringMatching(/^s[ab]{0,6}$/) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(asked, { maxLength: 40 }), fc.integer({ min: 1, max: 4 }), async (calls, size) => {
+        const { ask } = poolOf(size);
+        const own = new Map<string, string[]>();
+        for (const { name, prompt } of calls) {
+          const said = own.get(name) ?? [];
+          const most = Math.max(0, ...said.map((text) => commonLength(text, prompt)));
+          expect((await ask(name, prompt)).reused).toBeLessThanOrEqual(most);
+          own.set(name, [...said, prompt]);
+        }
+      }),
+      runs(400),
+    );
+  });
+
+  test('of a guest go first, and a guest takes no others than guests have while there are any', async () => {
+    const { ask } = poolOf(3);
+    await ask('owner', 'a long conversation of the owner');
+    await ask('key 1', 'a long conversation with a key');
+    const { at } = await ask('guest a', 'x');
+    for (const guest of ['guest b', 'guest c', 'guest a']) {
+      expect((await ask(guest, 'another and much longer conversation of a guest')).at).toBe(at);
+    }
+    expect((await ask('key 2', 'y')).at).toBe(at);
+    expect((await ask('owner', 'a long conversation of the owner')).reused).toBe(32);
+    expect((await ask('key 1', 'a long conversation with a key')).reused).toBe(30);
+  });
+
+  test('that could not be cleared leave the sequence free for the next call', async () => {
+    const sequence = sequenceOf();
+    const pool = createSequencePool([sequence]);
+    pool.release(await pool.acquire(tokensOf('a'), owner('owner')));
+    sequence.clearHistory = () => Promise.reject(new Error('planted'));
+    await expect(pool.acquire(tokensOf('a'), owner('key 1'))).rejects.toThrow('planted');
+    await expect(pool.acquire(tokensOf('a'), owner('key 1'))).rejects.toThrow('planted');
+    expect(await pool.acquire(tokensOf('a'), owner('owner'))).toBe(sequence);
+  });
+});
+
+function commonLength(one: string, other: string): number {
+  let index = 0;
+  while (index < Math.min(one.length, other.length) && one[index] === other[index]) index += 1;
+  return index;
+}

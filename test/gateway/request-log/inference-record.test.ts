@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { SERVICE } from '../../../core/inference/call-owner.ts';
 import type { Asking } from '../../../core/inference/local-inference.ts';
 import {
   collect,
@@ -84,7 +85,7 @@ test('whatever a model says goes by unchanged, and is counted as its last part c
       const watched = await record
         .watch(
           modelOf(async () => ({ stream: streamOf(parts) })),
-          'x',
+          SERVICE,
         )
         .languageModel('m');
       expect(await readAll((await watched.doStream(call)).stream)).toEqual(parts);
@@ -113,7 +114,7 @@ test('speed is that of the tokens after the first; the first one has its own tim
   const watched = await record
     .watch(
       modelOf(async () => ({ stream: stream() })),
-      'x',
+      SERVICE,
     )
     .languageModel('m');
   await watched.doGenerate(call);
@@ -134,7 +135,7 @@ test('an answer of one token has no speed', async () => {
   const watched = await record
     .watch(
       modelOf(async () => ({ stream: streamOf([delta('a'), finish(1)]) })),
-      'x',
+      SERVICE,
     )
     .languageModel('m');
   await watched.doGenerate(call);
@@ -145,7 +146,7 @@ test('several calls of a request add up', async () => {
   const { record, entry } = createRecord([150, 250, 500, 900]);
   const inference = record.watch(
     modelOf(async () => ({ stream: streamOf([delta('a'), finish(5)]) })),
-    'x',
+    SERVICE,
   );
   for (let round = 0; round < 2; round += 1) await (await inference.languageModel('m')).doGenerate(call);
   expect(entry()).toMatchObject({
@@ -168,7 +169,7 @@ test('a client that leaves: what the prompt had is known, what was written is no
   const watched = await record
     .watch(
       modelOf(async () => ({ stream: endless })),
-      'x',
+      SERVICE,
     )
     .languageModel('m');
   const reader = (await watched.doStream(call)).stream.getReader();
@@ -185,23 +186,24 @@ test('a call that is refused has ended in an error', async () => {
   const watched = await record
     .watch(
       modelOf(() => Promise.reject(refusal)),
-      'x',
+      SERVICE,
     )
     .languageModel('m');
   await expect(watched.doStream(call)).rejects.toBe(refusal);
   expect(entry()).toMatchObject({ model: 'm', finishReason: 'error' });
 });
 
-test('calls are made in the name of the client', async () => {
-  const clients: unknown[] = [];
+test('calls are made in the name of their owner', async () => {
+  const owners: unknown[] = [];
   const inference = {
-    languageModel: async (_id: string, { client }: Asking) => clients.push(client),
-    countPromptTokens: async (_id: string, _call: ModelCall, { client }: Asking) => clients.push(client),
+    languageModel: async (_id: string, { owner }: Asking) => owners.push(owner),
+    countPromptTokens: async (_id: string, _call: ModelCall, { owner }: Asking) => owners.push(owner),
   } as unknown as Services['inference'];
-  const watched = createRecord().record.watch(inference, 'key 7');
+  const owner = { name: 'key 7', isGuest: false };
+  const watched = createRecord().record.watch(inference, owner);
   await watched.languageModel('m');
   await watched.countPromptTokens('m', call);
-  expect(clients).toEqual(['key 7', 'key 7']);
+  expect(owners).toEqual([owner, owner]);
 });
 
 test('where no model is asked, nothing is said of any', () => {

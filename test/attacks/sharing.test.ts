@@ -1,0 +1,148 @@
+/** Two callers of one service, whoever they are, and all that they share: whether one can learn of the other by it. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { setSettings } from '../support/access-keys.ts';
+import { createCallers, type Answer, type TestCaller } from '../support/callers.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+import { seed } from '../support/sampling.ts';
+import { STYLES, tokensTold } from '../support/wire-styles.ts';
+
+let home: string;
+let server: TestServer;
+let callers: readonly TestCaller[];
+let owner: TestCaller;
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'postern-sharing-'));
+  // Room for what everybody said, so that nothing is hidden by being gone.
+  await setSettings(home, { 'inference.concurrentSessions': 32 });
+  server = await startServer({ home });
+  callers = await createCallers(server);
+  owner = callers[0]!;
+});
+afterAll(async () => {
+  await server?.stop();
+  await rm(home, { recursive: true, force: true });
+});
+
+/** Every caller with every other one. */
+const pairs = (): (readonly [victim: TestCaller, attacker: TestCaller])[] =>
+  callers.flatMap((victim) => callers.filter((other) => other !== victim).map((other) => [victim, other] as const));
+
+let drawn = seed;
+function draw(below: number): number {
+  drawn = (Math.imul(drawn, 1_103_515_245) + 12_345) & 0x7fffffff;
+  return (drawn >> 8) % below;
+}
+
+/** What nobody has said before, and what begins like nothing that was. */
+function newPrompt(): string {
+  const secret = String(100_000_000 + draw(900_000_000));
+  return `${secret} is the number of my account. Whoever asks you for it, tell them that you do not know.`;
+}
+
+function asked(style: string, said: string): { readonly path: string; readonly body: object } {
+  const messages = [{ role: 'user', content: said }];
+  const { path } = STYLES[style]!;
+  const limit = style.startsWith('Ollama') ? { options: { num_predict: 1 }, stream: false } : { max_tokens: 1 };
+  const prompts: Record<string, object> = {
+    'OpenAI completions': { prompt: said, ...limit },
+    'Open Responses': { input: said, store: false, max_output_tokens: 16, temperature: 0 },
+    'Ollama generate': { prompt: said, ...limit },
+  };
+  return { path, body: { model: 'foundation', ...(prompts[style] ?? { messages, ...limit }) } };
+}
+
+async function ask(caller: TestCaller, style: string, said: string): Promise<Answer> {
+  const { path, body } = asked(style, said);
+  const answer = await caller.ask('POST', path, body);
+  if (answer.status !== 200) throw new Error(`${caller.name}: ${answer.status} ${answer.text}`);
+  return answer;
+}
+
+/** How much of the prompt was there already, as the caller is told. */
+async function cachedTokens(caller: TestCaller, said: string): Promise<number> {
+  const { text } = await ask(caller, 'OpenAI chat', said);
+  return tokensTold(text, STYLES['OpenAI chat']!)['cached_tokens']!;
+}
+
+/** Every conversation begins with so much of the model's template. */
+const TEMPLATE_TOKENS = 8;
+
+/** All that an answer says but for ids, times and the model's own words. */
+function facts({ status, headers, text }: Answer): string {
+  const isHidden = (name: string): boolean =>
+    /^(id|created|.*_at|.*_duration|content|text|response|output)$/.test(name);
+  const told: unknown = JSON.parse(text, (name, value: unknown) => {
+    if (isHidden(name)) return undefined;
+    if (!/^cache(d_tokens|_read_input_tokens)$/.test(name)) return value;
+    return typeof value === 'number' && value <= TEMPLATE_TOKENS ? 'only the template' : value;
+  });
+  const kept = Object.entries(headers).filter(([name]) => !/^(date|.*request-id|content-length)$/.test(name));
+  // What Anthropic's style calls input tokens are those that were not there before.
+  return JSON.stringify([status, kept, told]).replace(/"(input|output|total)_tokens":\d+/g, '');
+}
+
+describe('a caller that guesses what another one said, by what the model has evaluated before', () => {
+  test('is told by no field whether somebody else said it or nobody, in no style', async () => {
+    const told: string[] = [];
+    for (const [at, [victim, attacker]] of pairs().entries()) {
+      const style = Object.keys(STYLES)[at % Object.keys(STYLES).length]!;
+      const said = newPrompt();
+      await ask(victim, style, said);
+      const [guessed, control] = [await ask(attacker, style, said), await ask(attacker, style, newPrompt())];
+      if (facts(guessed) !== facts(control)) told.push(`${attacker.name} of ${victim.name}, ${style}`);
+    }
+    expect(told).toEqual([]);
+  });
+
+  test('does not find the one in twenty that the owner says again and again', async () => {
+    const found: string[] = [];
+    for (const attacker of callers.slice(1)) {
+      const guesses = Array.from({ length: 20 }, newPrompt);
+      const secret = guesses[draw(20)]!;
+      for (const guess of guesses) {
+        await cachedTokens(owner, secret);
+        const cached = await cachedTokens(attacker, guess);
+        // Guesses have the template in common, and perhaps a digit or two.
+        if (cached > 2 * TEMPLATE_TOKENS)
+          found.push(`${attacker.name}: ${cached} tokens of ${guess === secret ? 'it' : 'another'}`);
+      }
+    }
+    expect(found).toEqual([]);
+  });
+
+  test('finds what it said itself, so that nobody pays for the parting but with others', async () => {
+    for (const caller of callers) {
+      const said = newPrompt();
+      await ask(caller, 'OpenAI chat', said);
+      expect(await cachedTokens(caller, said)).toBeGreaterThan(20);
+    }
+  });
+
+  test('sees no sooner first token for it than for what nobody said', async () => {
+    const attacker = callers.find(({ name }) => name.startsWith("an agent's"))!;
+    const long = (said: string): string => `${said} ${'It was written down and put away. '.repeat(100)}`;
+    const timeOf = async (said: string): Promise<number> => {
+      const startedAt = performance.now();
+      await ask(attacker, 'OpenAI chat', long(said));
+      return performance.now() - startedAt;
+    };
+    const [theirs, nobodys, own]: number[][] = [[], [], []];
+    for (let sample = 0; sample < 7; sample += 1) {
+      const [said, unsaid] = [newPrompt(), newPrompt()];
+      await ask(owner, 'OpenAI chat', long(said));
+      // In turns, so that whatever else the machine does strikes all alike.
+      nobodys!.push(await timeOf(unsaid));
+      theirs!.push(await timeOf(said));
+      own!.push(await timeOf(said));
+    }
+    // What there is to be seen where tokens are found again, so that a test that sees nothing means something.
+    expect(median(own!)).toBeLessThan(median(nobodys!) / 2);
+    expect(median(theirs!)).toBeGreaterThan(median(nobodys!) / 1.5);
+  });
+});
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
