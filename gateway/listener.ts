@@ -4,6 +4,8 @@
  */
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
+import type { SetTimer } from '../core/timer.ts';
+import { Connection } from './connection.ts';
 import type { ConnectionCounts } from './route.ts';
 
 /** Longer than the 60 s after which common clients and proxies give up an idle connection by themselves. */
@@ -11,6 +13,8 @@ const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 /** For a whole request to arrive, 32 MiB over a slow network included. */
 const REQUEST_TIMEOUT_MS = 300_000;
 const HEADERS_TIMEOUT_MS = 30_000;
+/** Of an answer, of which its client takes nothing. */
+const UNREAD_ANSWER_MS = 120_000;
 
 export interface Listener {
   /**
@@ -26,40 +30,37 @@ export interface Listener {
   cut(): void;
 }
 
-export function createListener(handle: RequestListener): Listener {
+interface ListenerOptions {
+  readonly handle: RequestListener;
+  readonly setTimer: SetTimer;
+  readonly unreadAnswerMs?: number;
+}
+
+export function createListener({ handle, setTimer, unreadAnswerMs = UNREAD_ANSWER_MS }: ListenerOptions): Listener {
   const servers: Server[] = [];
-  const counts = { requests: 0, sockets: 0 };
-  /** Connections that wait for a request, those that never had one included: browsers open such ahead of need. */
-  const waiting = new Set<Socket>();
+  const connections = new Map<Socket, Connection>();
+  let requests = 0;
   let isClosing = false;
 
-  function open(host: string, port: number): Promise<Server> {
-    const server = createServer(
-      {
-        keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-        requestTimeout: REQUEST_TIMEOUT_MS,
-        headersTimeout: HEADERS_TIMEOUT_MS,
-      },
-      (request, response) => {
-        const { socket } = request;
-        counts.requests += 1;
-        waiting.delete(socket);
-        response.once('close', () => {
-          counts.requests -= 1;
-          if (isClosing) socket.destroySoon();
-          else if (!socket.destroyed) waiting.add(socket);
-        });
+  function connect(socket: Socket): Connection {
+    const connection = new Connection(socket, {
+      setTimer,
+      onRequest: (request, response) => {
+        requests += 1;
         handle(request, response);
       },
-    );
-    server.on('connection', (socket) => {
-      counts.sockets += 1;
-      waiting.add(socket);
-      socket.once('close', () => {
-        counts.sockets -= 1;
-        waiting.delete(socket);
-      });
+      onEnd: () => {
+        requests -= 1;
+        if (isClosing) socket.destroySoon();
+      },
     });
+    connections.set(socket, connection);
+    socket.once('close', () => connections.delete(socket));
+    return connection;
+  }
+
+  function open(host: string, port: number): Promise<Server> {
+    const server = newServer(connections, unreadAnswerMs).on('connection', connect);
     return new Promise((resolve, reject) => {
       server.once('error', reject);
       server.listen({ host, port }, () => {
@@ -77,15 +78,32 @@ export function createListener(handle: RequestListener): Listener {
       for (const host of others) await open(host, bound).catch(() => undefined);
       return { port: bound };
     },
-    counts: () => ({ ...counts }),
+    counts: () => ({ requests, sockets: connections.size }),
     async close() {
       isClosing = true;
       const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
-      for (const socket of waiting) socket.destroy();
+      for (const [socket, { isIdle }] of connections) if (isIdle) socket.destroy();
       await Promise.all(closed);
     },
     cut() {
       for (const server of servers) server.closeAllConnections();
     },
   };
+}
+
+function newServer(connections: ReadonlyMap<Socket, Connection>, unreadAnswerMs: number): Server {
+  const server = createServer(
+    {
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+    },
+    (request, response) => connections.get(request.socket)?.add(request, response),
+  );
+  // A client that half-closes waits for its answer. (Node takes it for one that left, unless this is set.)
+  Object.assign(server, { httpAllowHalfOpen: true });
+  // Nothing moves. That is as it should be only while an answer is being made.
+  return server.setTimeout(unreadAnswerMs, (socket) => {
+    if (connections.get(socket)?.isIdle !== false || socket.writableLength > 0) socket.destroy();
+  });
 }

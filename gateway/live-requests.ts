@@ -5,6 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import type { SetTimer } from '../core/timer.ts';
 import { refusalError } from './errors.ts';
+import { whenClosed } from './when-closed.ts';
 
 /** For a stream to say why it ends. A reader that has not taken that by then is cut off. */
 const LAST_WORDS_MS = 1000;
@@ -39,9 +40,7 @@ export function createLiveRequests({ setTimer }: { readonly setTimer: SetTimer }
         requests.delete(end);
         if (requests.size === 0 && byKey.get(keyId) === requests) byKey.delete(keyId);
       };
-      // A client may have left by now, and a response says so only once.
-      if (response.closed) leave();
-      else response.once('close', leave);
+      whenClosed(response, leave);
       return request;
     },
     count: (keyId) => byKey.get(keyId)?.size ?? 0,
@@ -80,8 +79,5 @@ function createLiveRequest(response: ServerResponse, setTimer: SetTimer): { requ
 }
 
 function closing(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    if (response.closed) resolve();
-    else response.once('close', () => resolve());
-  });
+  return new Promise((resolve) => whenClosed(response, resolve));
 }

@@ -3,9 +3,13 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { Reply } from './route.ts';
+import { whenClosed } from './when-closed.ts';
 
 /** A stream says nothing for no longer than this, so that no proxy or phone takes the connection for dead. */
 const KEEP_ALIVE_MS = 15_000;
+
+/** As long as a reader's system may take to say that nobody is there. */
+const PROBE_MS = 250;
 
 /** A comment: every reader of server-sent events skips it. */
 const KEEP_ALIVE = ': keep-alive\n\n';
@@ -43,8 +47,9 @@ async function sendStream(
   if (!hasBody) response.end();
   // A reader that left is noticed at the next piece; one that never comes must be told of by the socket.
   const gone = new AbortController();
-  response.once('close', () => gone.abort());
+  whenClosed(response, () => gone.abort());
   const keepAlive = isEventStream ? setInterval(() => sayAlive(response), KEEP_ALIVE_MS) : undefined;
+  if (isEventStream) response.socket?.once('end', () => probe(response));
   try {
     for await (const piece of pieces) {
       if (response.destroyed || !hasBody) return;
@@ -59,7 +64,13 @@ async function sendStream(
   }
 }
 
+/** To a reader that has half-closed: if it is gone, the first write makes its system say so, and the second one fails. */
+function probe(response: ServerResponse): void {
+  sayAlive(response);
+  setTimeout(() => sayAlive(response), PROBE_MS).unref();
+}
+
 /** Not to a reader that has not taken what came before: for as long as it does not, comments would pile up. */
 function sayAlive(response: ServerResponse): void {
-  if (!response.writableNeedDrain) response.write(KEEP_ALIVE);
+  if (!response.writableNeedDrain && !response.writableEnded) response.write(KEEP_ALIVE);
 }

@@ -16,6 +16,7 @@ import Fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from 'fastify';
+import { setProcessTimer } from '../core/timer.ts';
 import { checkDeclaredLength, readBody, streamBody } from './body.ts';
 import { NO_BODY_BYTES } from './bounds.ts';
 import { checkContentType, forgetMalformedContentType } from './content-type.ts';
@@ -33,6 +34,7 @@ import type { Method, Route, Services } from './route.ts';
 import { withoutAlias } from './routes.ts';
 import { outwardFailure, sendError } from './send-error.ts';
 import { sourceOf } from './source.ts';
+import { whenClosed } from './when-closed.ts';
 import { IGNORED_HEADER } from './wire/ignored.ts';
 
 export interface GatewayOptions {
@@ -129,7 +131,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   addRoutes(app, options, judged);
   await app.ready();
   return {
-    listener: createListener((request, response) => app.routing(request, response)),
+    listener: createListener({
+      handle: (request, response) => app.routing(request, response),
+      setTimer: setProcessTimer,
+    }),
     runInner: createInnerRunner(app),
   };
 }
@@ -274,7 +279,7 @@ async function answer({ request, reply, route, options, found, noteIgnored }: An
   }
   const record = options.recorder.of(request, reply);
   const gone = new AbortController();
-  reply.raw.once('close', () => {
+  whenClosed(reply.raw, () => {
     if (!reply.raw.writableEnded) gone.abort(new DOMException('The client went away.', 'AbortError'));
   });
   const revoked = found.live?.signal;

@@ -8,6 +8,7 @@ import { callerName, callOwnerOf, type Caller } from '../caller.ts';
 import { outwardError, type ErrorCode } from '../errors.ts';
 import type { AccessClass } from '../policy.ts';
 import type { Reply, Services } from '../route.ts';
+import { whenClosed } from '../when-closed.ts';
 import { InferenceRecord } from './inference-record.ts';
 import { redact, redactPath, singleLine } from './redaction.ts';
 import { CLIENT_LEFT, type RequestEntry, type RequestSource } from './request-entry.ts';
@@ -72,7 +73,7 @@ export class RequestRecord {
       onFailure: (error) => this.fail(outwardError(error).code),
     });
     const { raw } = reply;
-    raw.once('close', () => this.#end({ isCancelled: !raw.writableFinished }));
+    whenClosed(raw, () => this.#end({ isCancelled: !raw.writableFinished }));
   }
 
   identify({ caller, source }: { readonly caller: Caller; readonly source: RequestSource }): void {

@@ -1,0 +1,113 @@
+/**
+ * One connection, which owns the requests that come over it: they end with it, those included that are not begun.
+ *
+ * HTTP/1.1 answers in order (RFC 9112, 9.3.2), so one request is begun at a time. A response behind another one has no
+ * socket yet and would never hear that its client left; here such a request is only held, and nothing counts it or works
+ * for it before its turn.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { SetTimer } from '../core/timer.ts';
+import { whenClosed } from './when-closed.ts';
+
+/**
+ * Requests that wait behind the answer before them; each takes some 12 KB, however short it is. Node parses all that it
+ * has read, so there is no pausing at the next one: whoever sends more is cut.
+ */
+export const MAX_PIPELINED = 100;
+/** The body of a waiting request stays in the socket, and a socket that is not read does not tell that its client left. */
+const UNREAD_SOCKET_MS = 60_000;
+/** A client that has half-closed is probed after so long, later less often, until its answer begins. */
+const FIRST_PROBE_MS = 250;
+const MAX_PROBE_MS = 15_000;
+/** Every client of HTTP/1.1 has to put up with it (RFC 9110, 15.2). One of HTTP/1.0 can't be probed, and is cut after so long. */
+const INTERIM_ANSWER = 'HTTP/1.1 102 Processing\r\n\r\n';
+const UNPROBED_CLIENT_MS = 60_000;
+
+export interface ConnectionOptions {
+  readonly setTimer: SetTimer;
+  /** Called with each request in its turn. */
+  readonly onRequest: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Called when the answer before has ended, however it did. */
+  readonly onEnd: () => void;
+}
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+export class Connection {
+  readonly #socket: Socket;
+  readonly #options: ConnectionOptions;
+  #current: Exchange | undefined;
+  #waiting: Exchange[] = [];
+  /** What the socket had sent when nothing of the current answer was among it. */
+  #bytesBefore = 0;
+  #cancelCut: (() => void) | undefined;
+  #cancelProbe: (() => void) | undefined;
+
+  constructor(socket: Socket, options: ConnectionOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    socket.on('pause', () => this.#cutUnlessResumed());
+    socket.on('resume', () => this.#cancelCut?.());
+    socket.once('end', () => this.#probe(FIRST_PROBE_MS));
+    socket.once('close', () => this.#end());
+  }
+
+  /** Waits for a request, and may be closed without a loss. */
+  get isIdle(): boolean {
+    return this.#current === undefined;
+  }
+
+  /** Takes a request whose head has come; its turn is when all before it are answered. */
+  add(request: IncomingMessage, response: ServerResponse): void {
+    // What came in one piece with too many others is still told of after the cut.
+    if (this.#socket.destroyed) return;
+    if (this.#current === undefined) return this.#begin({ request, response });
+    if (this.#waiting.length === MAX_PIPELINED) return void this.#socket.destroy();
+    this.#waiting.push({ request, response });
+  }
+
+  #begin(exchange: Exchange): void {
+    this.#current = exchange;
+    this.#bytesBefore = this.#socket.bytesWritten;
+    whenClosed(exchange.response, () => this.#next());
+    this.#options.onRequest(exchange.request, exchange.response);
+  }
+
+  #next(): void {
+    this.#current = undefined;
+    this.#options.onEnd();
+    if (this.#socket.destroyed) return;
+    const next = this.#waiting.shift();
+    if (next !== undefined) this.#begin(next);
+  }
+
+  #end(): void {
+    this.#waiting = [];
+    this.#cancelCut?.();
+    this.#cancelProbe?.();
+  }
+
+  #cutUnlessResumed(): void {
+    this.#cancelCut?.();
+    if (this.#waiting.length === 0) return;
+    this.#cancelCut = this.#options.setTimer(UNREAD_SOCKET_MS, () => this.#socket.destroy());
+  }
+
+  /** A client that said its last word (`nc -N`) may wait for the answer or be gone: what is written to one that is gone fails. */
+  #probe(delayMs: number): void {
+    if (this.#current === undefined) return;
+    const mayProbe = this.#current.request.httpVersionMinor > 0;
+    this.#cancelProbe = this.#options.setTimer(mayProbe ? delayMs : UNPROBED_CLIENT_MS, () => {
+      if (this.#socket.bytesWritten === this.#bytesBefore) {
+        if (!mayProbe) return void this.#socket.destroy();
+        this.#socket.write(INTERIM_ANSWER);
+        this.#bytesBefore = this.#socket.bytesWritten;
+      }
+      this.#probe(Math.min(2 * delayMs, MAX_PROBE_MS));
+    });
+  }
+}
