@@ -60,6 +60,8 @@ export interface AbortReason {
 }
 
 export const IDEMPOTENCY_KEY_BYTES = 16;
+/** A head of 64 KiB has room for thousands, each of which takes far more memory than it took there. */
+export const MAX_HEADERS = 128;
 const CANCEL = 'CANCEL';
 const ATTACH = 'ATTACH';
 
@@ -130,7 +132,7 @@ export function decodeAbortReason(data: Uint8Array): AbortReason {
 }
 
 function readHeaders(value: unknown): HeaderList {
-  if (!Array.isArray(value) || !value.every(isHeader)) throw malformed();
+  if (!Array.isArray(value) || value.length > MAX_HEADERS || !value.every(isHeader)) throw malformed();
   return value;
 }
 

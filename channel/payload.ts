@@ -19,10 +19,10 @@ import { asSessionId, ID_BYTES } from './keys.ts';
 /** What the length of a handshake message may tell: how many of these its payload took. */
 const PAYLOAD_BLOCK_BYTES = 256;
 
-/** Message 1. */
+/** Message 1. Each is left out by a client that has nothing to say. */
 export interface ClientHints {
   /** `cv` */
-  readonly clientVersion: string;
+  readonly clientVersion?: string;
   /** `lang`, BCP 47 */
   readonly language?: string;
 }
@@ -54,8 +54,12 @@ export function encodeClientHints({ clientVersion, language }: ClientHints): Uin
 /** @throws ChannelError `handshake_refused` */
 export function decodeClientHints(payload: Uint8Array): ClientHints {
   const { cv, lang } = decodePayload(payload);
-  if (typeof cv !== 'string' || (lang !== undefined && typeof lang !== 'string')) throw refused();
-  return lang === undefined ? { clientVersion: cv } : { clientVersion: cv, language: lang };
+  if (!isHint(cv) || !isHint(lang)) throw refused();
+  return { ...(cv === undefined ? {} : { clientVersion: cv }), ...(lang === undefined ? {} : { language: lang }) };
+}
+
+function isHint(value: unknown): value is string | undefined {
+  return value === undefined || typeof value === 'string';
 }
 
 export function encodeSessionTerms(terms: SessionTerms): Uint8Array {

@@ -45,6 +45,7 @@ export class ReceivedCall {
   #admission: Admission | undefined;
   #answer: Answer | undefined;
   #isDead = false;
+  #isHeld = false;
 
   constructor(find: (header: CallHeader, nowMs: number) => Admission) {
     this.#find = find;
@@ -53,6 +54,21 @@ export class ReceivedCall {
   /** Neither side of it can go on: the answer is complete, or the call was killed. */
   get isOver(): boolean {
     return this.#isDead || this.#answer?.records.isDone === true;
+  }
+
+  /** Whether it takes one of the places that its session and its device have. */
+  get isOpen(): boolean {
+    return this.#isHeld || !this.isOver;
+  }
+
+  /** Keeps its place beyond its last record, which may be in memory for as long as its reader likes. */
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  /** Its answer was delivered, or is wanted by nobody: from now on it is open only until it is over. */
+  release(): void {
+    this.#isHeld = false;
   }
 
   /** See `RecordOpener.push`. Whatever is refused kills the call, and one that is over takes no more. @throws ChannelError */

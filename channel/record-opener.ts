@@ -3,7 +3,7 @@
  * given out before all of it has authenticated, and no more than one unopened record is held, whatever length a header
  * claims.
  */
-import { isZero, viewOf } from './bytes.ts';
+import { EMPTY, isZero, viewOf } from './bytes.ts';
 import type { Crypto } from './crypto.ts';
 import { ChannelError } from './errors.ts';
 import type { CallKey } from './keys.ts';
@@ -146,11 +146,21 @@ export class RecordOpener {
     const length = this.#length;
     if (this.#box === undefined && bytes.length >= length) return { taken: length, box: bytes.subarray(0, length) };
     if (bytes.length === 0) return { taken: 0 };
-    this.#box ??= new Uint8Array(length);
     const piece = bytes.subarray(0, length - this.#boxFilled);
-    this.#box.set(piece, this.#boxFilled);
+    const box = this.#boxWithRoom(this.#boxFilled + piece.length);
+    box.set(piece, this.#boxFilled);
     this.#boxFilled += piece.length;
-    return this.#boxFilled < length ? { taken: piece.length } : { taken: piece.length, box: this.#box };
+    return this.#boxFilled < length ? { taken: piece.length } : { taken: piece.length, box };
+  }
+
+  /** Grows by doubling, up to the record's length: a header that claims much takes no memory for it. */
+  #boxWithRoom(bytes: number): Uint8Array {
+    const before = this.#box ?? EMPTY;
+    if (bytes <= before.length) return before;
+    const box = new Uint8Array(Math.min(this.#length, Math.max(bytes, 2 * before.length)));
+    box.set(before);
+    this.#box = box;
+    return box;
   }
 
   *#open(box: Uint8Array): Generator<RecordEvent> {

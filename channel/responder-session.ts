@@ -28,6 +28,20 @@ export interface EndedCall {
   readonly lastRecord: Uint8Array | undefined;
 }
 
+/** What the table that holds a session decides, when record 0 of a call has opened. */
+export interface SessionOwner {
+  /** @throws ChannelError if the session has ended by then */
+  confirm(nowMs: number): void;
+  /** Whether the static key has room for one more open call, in all of its sessions. */
+  hasRoomForCall(): boolean;
+}
+
+interface Arrival {
+  readonly callNumber: number;
+  readonly nowMs: number;
+  readonly hasRoom: () => boolean;
+}
+
 export class ResponderSession {
   readonly #options: ResponderSessionOptions;
   readonly #numbers = new CallNumbers();
@@ -57,10 +71,10 @@ export class ResponderSession {
     return this.#lastCallAtMs;
   }
 
-  /** How many calls have an answer to be finished. The others are let go, with what their request may still have. */
-  get runningCalls(): number {
+  /** How many calls are open. The others are let go, with what their request may still have. */
+  get openCalls(): number {
     for (const call of this.#calls) {
-      if (!call.isOver) continue;
+      if (call.isOpen) continue;
       call.kill();
       this.#calls.delete(call);
     }
@@ -69,10 +83,9 @@ export class ResponderSession {
 
   /**
    * The number arrived unauthenticated, so it is judged before any key is derived from it, and nothing is kept for it.
-   * @param confirm is called when record 0 has opened, and throws if the session has ended by then
    * @throws ChannelError
    */
-  receiveCall(callNumber: number, confirm: (nowMs: number) => void): Admission {
+  receiveCall(callNumber: number, owner: SessionOwner): Admission {
     if (this.#secrets === undefined) throw new ChannelError('unknown_session');
     if (!this.#numbers.isFree(callNumber)) throw new ChannelError('call_number');
     const { crypto, remoteStaticKey, purpose } = this.#options;
@@ -81,8 +94,8 @@ export class ResponderSession {
       purpose,
       records: new RecordOpener(crypto, deriveRequestKey(crypto, this.#secrets, callNumber)),
       admit: (call, nowMs) => {
-        confirm(nowMs);
-        return this.#admit(call, callNumber, nowMs);
+        owner.confirm(nowMs);
+        return this.#admit(call, { callNumber, nowMs, hasRoom: () => owner.hasRoomForCall() });
       },
     };
   }
@@ -96,16 +109,16 @@ export class ResponderSession {
   /** Ends the session and its calls at once. */
   end(reason: AbortReason): readonly EndedCall[] {
     this.retire();
-    const running = this.runningCalls === 0 ? [] : [...this.#calls];
+    const open = this.openCalls === 0 ? [] : [...this.#calls];
     this.#calls.clear();
-    return running.map((call) => ({ call, lastRecord: call.kill(reason) }));
+    return open.map((call) => ({ call, lastRecord: call.kill(reason) }));
   }
 
   /** A refused call's number is spent too: a copy that somebody held back must not be worth more than the original. */
-  #admit(call: ReceivedCall, callNumber: number, nowMs: number): Answer {
+  #admit(call: ReceivedCall, { callNumber, nowMs, hasRoom }: Arrival): Answer {
     if (this.#secrets === undefined) throw new ChannelError('unknown_session');
     if (!this.#numbers.spend(callNumber)) throw new ChannelError('call_number');
-    if (this.runningCalls >= this.#options.maxOpenCalls) throw new ChannelError('too_many_calls');
+    if (this.openCalls >= this.#options.maxOpenCalls || !hasRoom()) throw new ChannelError('too_many_calls');
     this.#calls.add(call);
     this.#lastCallAtMs = nowMs;
     const { crypto, id } = this.#options;

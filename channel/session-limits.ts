@@ -6,7 +6,10 @@ export interface SessionLimits {
   readonly pending: number;
   readonly confirmedPerKey: number;
   readonly confirmed: number;
+  /** Of a session. */
   readonly openCalls: number;
+  /** Of a static key, in all of its sessions, those included that only end their calls. */
+  readonly openCallsPerKey: number;
   /** No new calls after this, and none after being idle for so long. */
   readonly expiresAfterMs: number;
   readonly idleAfterMs: number;
@@ -28,6 +31,7 @@ export const SESSION_LIMITS: SessionLimits = {
   confirmedPerKey: 4,
   confirmed: 256,
   openCalls: 32,
+  openCallsPerKey: 128,
   expiresAfterMs: 2 * HOUR_MS,
   idleAfterMs: 30 * MINUTE_MS,
   rekeyAfterMs: HOUR_MS,

@@ -3,7 +3,7 @@
  * of one is simply not there for the routes of another.
  *
  *     pending ──first record of a call authenticated──► confirmed ──expired, idle, crowded out──► retired ──► gone
- *        └──── 30 s, crowded out ────► gone                                    (its running calls go on)
+ *        └──── 30 s, crowded out ────► gone                                    (its open calls go on)
  *
  * Anybody can replay a recorded message 1, so pending sessions are cheap, few, and never at the cost of confirmed ones.
  */
@@ -67,7 +67,10 @@ export class SessionTable {
     const id = bytesToHex(sessionId);
     const session = this.#pending.get(id)?.session ?? this.#confirmed.get(id);
     if (session === undefined || this.#isOver(session, nowMs)) throw new ChannelError('unknown_session');
-    return session.receiveCall(callNumber, (confirmedAtMs) => this.#confirm(session, confirmedAtMs));
+    return session.receiveCall(callNumber, {
+      confirm: (confirmedAtMs) => this.#confirm(session, confirmedAtMs),
+      hasRoomForCall: () => this.#openCallsOf(session.remoteStaticKey) < this.#limits.openCallsPerKey,
+    });
   }
 
   /** Ends, now and synchronously, all sessions of one static key; of all keys if none is given. */
@@ -88,7 +91,7 @@ export class SessionTable {
   sweep(nowMs: number, reason: AbortReason): readonly EndedCall[] {
     this.#dropOverduePending(nowMs);
     for (const session of this.#confirmed.values()) if (this.#isConfirmedOver(session, nowMs)) this.#retire(session);
-    const over = [...this.#retired].filter((session) => session.runningCalls === 0 || this.#isTooOld(session, nowMs));
+    const over = [...this.#retired].filter((session) => session.openCalls === 0 || this.#isTooOld(session, nowMs));
     for (const session of over) this.#retired.delete(session);
     return over.flatMap((session) => session.end(reason));
   }
@@ -105,6 +108,13 @@ export class SessionTable {
     const crowdedOut = this.#findRetirable(session.remoteStaticKey);
     if (crowdedOut !== undefined) this.#retire(crowdedOut);
     this.#confirmed.set(id, session);
+  }
+
+  /** A session that was retired has its calls still, and whoever makes new sessions must not have more for it. */
+  #openCallsOf(remoteStaticKey: PublicKey): number {
+    return [...this.#confirmed.values(), ...this.#retired]
+      .filter((session) => equalBytes(session.remoteStaticKey, remoteStaticKey))
+      .reduce((sum, session) => sum + session.openCalls, 0);
   }
 
   #dropOverduePending(nowMs: number): void {
@@ -158,7 +168,7 @@ export class SessionTable {
 
   #retire(session: ResponderSession): void {
     this.#drop(session);
-    if (session.runningCalls > 0) this.#retired.add(session);
+    if (session.openCalls > 0) this.#retired.add(session);
   }
 
   #forget(session: ResponderSession): void {

@@ -146,6 +146,7 @@ describe('handshake payloads', () => {
       runs(100, 2000),
     );
     expect(decodeClientHints(encodeClientHints({ clientVersion: '1' }))).toEqual({ clientVersion: '1' });
+    expect(decodeClientHints(encodePayload({}))).toEqual({});
   });
 
   const refused = (payload: Uint8Array): void =>
@@ -177,7 +178,7 @@ describe('handshake payloads', () => {
     refused(new Uint8Array(256).fill(255));
   });
   test('of hints are judged too', () => {
-    for (const json of [{}, { cv: 1 }, { cv: 'a', lang: 1 }]) {
+    for (const json of [{ cv: 1 }, { cv: null }, { cv: 'a', lang: 1 }]) {
       expect(refusal(() => decodeClientHints(encodePayload(json)))).toBe('handshake_refused');
     }
   });
@@ -231,6 +232,18 @@ describe('heads', () => {
     '{"m":"GET","p":"/","h":[],"bl":null,"k":"AA"}',
     '{"m":"GET","p":"/","h":[],"bl":null,"k":1}',
   ])('%s is no request', (json) => expect(refusal(() => decodeCallHead(text(json)))).toBe('malformed'));
+
+  test('with more headers than anybody needs are refused: each takes more memory than it took in the head', () => {
+    const withHeaders = (count: number) =>
+      encodeRequestHead({
+        method: 'GET',
+        path: '/',
+        headers: Array.from({ length: count }, () => ['', '']),
+        bodyBytes: 0,
+      });
+    expect(decodeCallHead(withHeaders(128)).kind).toBe('request');
+    expect(refusal(() => decodeCallHead(withHeaders(129)))).toBe('malformed');
+  });
 
   test.each([
     '{"s":"200","h":[],"bl":null}',

@@ -300,6 +300,20 @@ describe('a peer that holds the key and breaks the rules is refused:', () => {
   test('data in a sign of life', () => refuses(plaintextOf(text('d')), FLAG.pad));
 });
 
+test('what a header claims takes no memory before it comes', () => {
+  const { sealer, opener: newOpener } = newStream();
+  const opener = newOpener();
+  const record = sealer.sealHead(new Uint8Array(60_000));
+  expect([...opener.push(record.subarray(0, 6))]).toEqual([]);
+  expect(opener.heldBytes).toBeLessThanOrEqual(1);
+  for (let at = 6; at < record.length - 1; at++) {
+    expect([...opener.push(record.subarray(at, at + 1))]).toEqual([]);
+    if (opener.heldBytes > 2 * at) throw new Error(`${opener.heldBytes} bytes are held after ${at} came`);
+  }
+  expect([...opener.push(record.subarray(-1))]).toHaveLength(1);
+  expect(opener.heldBytes).toBe(0);
+});
+
 test('a header that claims too much or too little is refused before anything is kept for it', () => {
   for (const length of [0, 19, 65_553, 0x7fff_ffff, 0xffff_ffff]) {
     const opener = newStream().opener();
