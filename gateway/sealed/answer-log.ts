@@ -17,12 +17,24 @@ export type Plan =
   | { readonly kind: 'data'; readonly data: Uint8Array; readonly last?: boolean; readonly padding?: Padding }
   | { readonly kind: 'pad' };
 
+/** Where the memory that answers take is counted. */
+export interface AnswerMemory {
+  /** So many bytes more are held, or fewer. */
+  count(bytes: number): void;
+  /** There is none for what nobody waits for. */
+  isScarce(): boolean;
+}
+
 /** Sealed records that are kept for a reader who comes back: so many bytes, and for so long. */
 export const KEPT_BYTES = 1024 * 1024;
 export const KEPT_MS = 120_000;
 /** What may wait for a reader, and while there is none. */
 const WAITING_BYTES = 256 * 1024;
 const UNREAD_BYTES = KEPT_BYTES;
+/** What may wait where memory is scarce. */
+const SCARCE_BYTES = 64 * 1024;
+/** What a record takes beside its bytes, sealed or not. */
+const RECORD_BYTES = 256;
 /** After so long the beginning of an answer goes out alone, so that its reader knows that it comes. */
 const PREFIX_MS = 40;
 /** Records that go out in one piece. */
@@ -34,6 +46,7 @@ interface Reader {
 }
 
 interface LogOptions {
+  readonly memory: AnswerMemory;
   readonly now: () => number;
   readonly setTimer: SetTimer;
   /** Called when the reader is gone and not all was read. */
@@ -49,6 +62,7 @@ export class AnswerLog {
   #keptBytes = 0;
   #firstKept = 0;
   #nextIndex = 0;
+  #countedBytes = 0;
   #isBegun = false;
   #isOver = false;
   #reader: Reader | undefined;
@@ -81,24 +95,33 @@ export class AnswerLog {
     this.#isBegun = true;
     this.#plans.push(plan);
     this.#waitingBytes += bytesOf(plan);
+    this.#count();
     this.#changed();
   }
 
   /** Resolves when there is room for more, or when there is no sense in more. */
   async room(): Promise<void> {
-    while (!this.#isOver && this.#waitingBytes > (this.hasReader ? WAITING_BYTES : UNREAD_BYTES)) {
-      await this.#change.promise;
-    }
+    while (!this.#isOver && this.#waitingBytes > this.#roomBytes) await this.#change.promise;
   }
 
   /** Drops all that was not sealed; what is given is sealed already, and the last that goes out. */
   end(lastRecord: Uint8Array | undefined): void {
     this.#plans.length = 0;
     this.#waitingBytes = 0;
-    if (this.#isOver) return;
-    if (lastRecord !== undefined) this.#keep(lastRecord);
-    this.#isOver = true;
-    this.#changed();
+    if (!this.#isOver) {
+      if (lastRecord !== undefined) this.#keep(lastRecord);
+      this.#isOver = true;
+      this.#changed();
+    }
+    this.#count();
+  }
+
+  /** Lets go of the records too: nobody will take them. */
+  drop(): void {
+    this.#kept = [];
+    this.#keptBytes = 0;
+    this.#firstKept = this.#nextIndex;
+    this.end(undefined);
   }
 
   /**
@@ -107,7 +130,7 @@ export class AnswerLog {
    * @returns undefined if they are not kept any more, or never were
    */
   read(fromIndex: number, gone: AbortSignal, prefix = EMPTY): AsyncGenerator<Uint8Array> | undefined {
-    this.#trim();
+    this.trim();
     if (fromIndex < this.#firstKept || fromIndex > this.#nextIndex) return undefined;
     const reader = { nextIndex: fromIndex, isOverdue: false };
     this.#reader = reader;
@@ -186,22 +209,39 @@ export class AnswerLog {
     this.#kept.push({ record, atMs: this.#options.now() });
     this.#keptBytes += record.length;
     this.#nextIndex += 1;
-    this.#trim();
+    this.#count();
+    this.trim();
   }
 
-  /** Never what the reader has still to take. */
-  #trim(): void {
+  /** Lets go of records that are not to be kept any longer. Never of what the reader has still to take. */
+  trim(): void {
+    const isScarce = this.#options.memory.isScarce();
     const oldestMs = this.#options.now() - KEPT_MS;
     const mayGo = Math.min(this.#reader?.nextIndex ?? this.#nextIndex, this.#nextIndex - 1) - this.#firstKept;
     let count = 0;
     for (; count < mayGo; count++) {
       const { record, atMs } = this.#kept[count] ?? { record: EMPTY, atMs: 0 };
-      if (this.#keptBytes <= KEPT_BYTES && atMs > oldestMs) break;
+      if (!isScarce && this.#keptBytes <= KEPT_BYTES && atMs > oldestMs) break;
       this.#keptBytes -= record.length;
     }
     if (count === 0) return;
     this.#kept.splice(0, count);
     this.#firstKept += count;
+    this.#count();
+  }
+
+  get #roomBytes(): number {
+    if (this.#options.memory.isScarce()) return SCARCE_BYTES;
+    return this.hasReader ? WAITING_BYTES : UNREAD_BYTES;
+  }
+
+  /** Tells what is held now. */
+  #count(): void {
+    const records = this.#plans.length + this.#kept.length;
+    const bytes = this.#waitingBytes + this.#keptBytes + records * RECORD_BYTES;
+    const change = bytes - this.#countedBytes;
+    this.#countedBytes = bytes;
+    if (change !== 0) this.#options.memory.count(change);
   }
 
   #changed(): void {

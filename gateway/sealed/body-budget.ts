@@ -6,12 +6,17 @@ export interface BodyBudget {
   /** @returns false where it would be too much; nothing is taken then */
   reserve(device: string, bytes: number): boolean;
   release(device: string, bytes: number): void;
+  /** Of all devices. */
+  readonly heldBytes: number;
 }
 
 export function createBodyBudget(): BodyBudget {
   const byDevice = new Map<string, number>();
   let all = 0;
   return {
+    get heldBytes() {
+      return all;
+    },
     reserve(device, bytes) {
       const held = byDevice.get(device) ?? 0;
       if (held + bytes > DEVICE_BODY_BYTES || all + bytes > ALL_BODY_BYTES) return false;

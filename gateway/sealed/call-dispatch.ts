@@ -1,5 +1,4 @@
 /** What is done with a whole call: a pairing is confirmed, another call is stopped or taken up again, or a route runs. */
-import { equalBytes } from '../../channel/bytes.ts';
 import { formatBase64url } from '../../channel/base64url.ts';
 import type { CallHead, CallReference, HeaderList, RequestHead } from '../../channel/head.ts';
 import type { Database } from '../../core/storage/database.ts';
@@ -9,11 +8,12 @@ import { CONFIRM_PATH, encodeGatewayFacts, HOME_PATH } from '../../identity/pair
 import type { Pairings } from '../access-key-source.ts';
 import { outwardError, RequestError } from '../errors.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
+import type { CallTable } from './call-table.ts';
 import { createActions, hashRequest, type Begun } from './idempotency.ts';
 import { allowedHeaders, type InnerAnswer, type RunInner } from './inner-request.ts';
 import type { DiscoveryDesk } from './discovery-desk.ts';
 import { createPairingDesk, type DeskOptions, type PairingDesk } from './pairing-desk.ts';
-import { callId, type SealedCall } from './sealed-call.ts';
+import type { SealedCall } from './sealed-call.ts';
 import type { SealedRequest } from './sealed-request.ts';
 import type { SealedSource } from './source.ts';
 import { putBody, putStream, putWhole } from './stream-sealing.ts';
@@ -23,8 +23,7 @@ export interface DispatchOptions extends Pick<DeskOptions, 'approvals' | 'gatewa
   readonly discovery: Pick<DiscoveryDesk, 'confirm'>;
   readonly database: Database;
   readonly run: RunInner;
-  /** All that go on or can be taken up again, by `callId`. */
-  readonly calls: ReadonlyMap<string, SealedCall>;
+  readonly calls: Pick<CallTable, 'find' | 'memoryOf'>;
   /** How long a stream's output is collected. */
   readonly tickMs: number;
   /** Milliseconds since 1970. */
@@ -122,9 +121,9 @@ class Dispatch {
   }
 
   #cancel(call: SealedCall, reference: CallReference): void {
-    const target = this.#callOf(call, reference);
+    const target = this.#options.calls.find(reference, call.deviceKey);
     if (target === undefined || target.log.isOver) {
-      throw new RequestError('not_found', 'No such call of this device goes on.');
+      throw new RequestError('not_found', 'This device has no such call in flight.');
     }
     target.abort(CANCELLED);
     putWhole(call.log, { status: 204, headers: [] }, new Uint8Array());
@@ -134,10 +133,14 @@ class Dispatch {
     call: SealedCall,
     { call: reference, nextIndex }: Extract<CallHead, { kind: 'attach' }>,
   ): Promise<void> {
-    const target = this.#callOf(call, reference);
+    const target = this.#options.calls.find(reference, call.deviceKey);
     // If this way breaks too, the next one reads from the same records.
     call.patienceMs = 0;
-    const pieces = target?.answerAgain({ gone: call.signal, cut: () => call.abort(REVOKED) }, nextIndex);
+    // One that reads from itself, or from one that reads from it, would never end.
+    const pieces =
+      target?.canBeAttached === true
+        ? target.answerAgain({ gone: call.signal, cut: () => call.abort(REVOKED) }, nextIndex)
+        : undefined;
     if (pieces === undefined) {
       throw new RequestError('records_gone', 'The rest of this answer is not kept any more.');
     }
@@ -146,6 +149,8 @@ class Dispatch {
   }
 
   async #route(call: SealedCall, { head, headers, body, device, source }: Asked): Promise<void> {
+    if (this.#options.calls.memoryOf(call.deviceKey).isScarce()) throw tooMuchUnread();
+    call.canBeAttached = true;
     const isSafe = head.method === 'GET' || head.method === 'HEAD';
     if (!isSafe) this.#begin(call, { head, headers, body, device });
     call.isKept = !isSafe;
@@ -170,11 +175,6 @@ class Dispatch {
     const requestHash = hashRequest(head, headers, body);
     refuseRepeat(this.actions.begin({ deviceId: device.id, key, requestHash, call: call.reference }));
   }
-
-  #callOf({ deviceKey }: SealedCall, reference: CallReference): SealedCall | undefined {
-    const target = this.#options.calls.get(callId(reference));
-    return target !== undefined && equalBytes(target.deviceKey, deviceKey) ? target : undefined;
-  }
 }
 
 interface Asked {
@@ -184,6 +184,10 @@ interface Asked {
   readonly body: Uint8Array;
   readonly device: DeviceRecord;
   readonly source: SealedSource;
+}
+
+function tooMuchUnread(): RequestError {
+  return new RequestError('rate_limited', 'This device leaves too many answers unread. Read or cancel some of them.');
 }
 
 const JSON_HEADERS = [['content-type', 'application/json; charset=utf-8']] as const;

@@ -27,6 +27,6 @@ export function lateDoor(load: () => Promise<SealedDoor>): SealedDoor {
       isClosed = true;
       await (await loading.find())?.close();
     },
-    counts: () => door?.counts() ?? { sessions: 0, calls: 0 },
+    counts: () => door?.counts() ?? { sessions: 0, calls: 0, heldBytes: 0 },
   };
 }

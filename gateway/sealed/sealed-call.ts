@@ -6,7 +6,7 @@ import type { PublicKey } from '../../channel/keys.ts';
 import type { Purpose } from '../../channel/purpose.ts';
 import type { CallEvent, ReceivedCall } from '../../channel/received-call.ts';
 import type { SetTimer } from '../../core/timer.ts';
-import { AnswerLog, KEPT_MS } from './answer-log.ts';
+import { AnswerLog, KEPT_MS, type AnswerMemory } from './answer-log.ts';
 import type { SealedSource } from './source.ts';
 
 type HeadEvent = Extract<CallEvent, { readonly type: 'head' }>;
@@ -20,6 +20,8 @@ const LAST_WORDS_MS = 1000;
 type Reader = Pick<SealedSource, 'gone' | 'cut'>;
 
 interface SealedCallOptions {
+  /** Of its device. */
+  readonly memory: AnswerMemory;
   readonly now: () => number;
   readonly setTimer: SetTimer;
   /** Called when nobody can want it any more. */
@@ -34,6 +36,8 @@ export class SealedCall {
   readonly log: AnswerLog;
   /** Whether its answer is worth keeping for one who did not get it all. */
   isKept = false;
+  /** Whether it is one that can be taken up again: not of those that are about another call, its own or each other's. */
+  canBeAttached = false;
   /** How long its work goes on without a reader. */
   patienceMs = UNREAD_MS;
   /** What stands before the first record. */
@@ -47,6 +51,7 @@ export class SealedCall {
 
   constructor(received: ReceivedCall, { answer, remoteStaticKey, purpose }: HeadEvent, options: SealedCallOptions) {
     this.#received = received;
+    received.hold();
     this.#options = options;
     this.deviceKey = remoteStaticKey;
     this.purpose = purpose;
@@ -98,7 +103,14 @@ export class SealedCall {
     // What has come to its own end has nothing to stop.
     if (this.log.isOver) return;
     this.log.end(lastRecord);
+    if (!this.log.hasReader) this.#received.release();
     this.#stop.abort();
+  }
+
+  /** Where memory is scarce: what is held only for a device that comes back is not worth it. */
+  giveMemoryBack(): void {
+    if (this.log.isOver && !this.log.hasReader) this.#done();
+    else this.log.trim();
   }
 
   /** Nobody wants it: its request was given up, or its device is no more. */
@@ -124,11 +136,16 @@ export class SealedCall {
       yield* pieces;
     } finally {
       if (!this.log.hasReader) {
-        if (this.log.isOver && !this.isKept) this.#done();
-        else if (this.log.isOver) this.#waitForReader();
+        if (this.log.isOver) this.#delivered();
         this.#onClosed?.();
       }
     }
+  }
+
+  #delivered(): void {
+    this.#received.release();
+    if (this.isKept) this.#waitForReader();
+    else this.#done();
   }
 
   /** The work goes on for a while, since a phone that was put away comes back. */
@@ -140,7 +157,9 @@ export class SealedCall {
   #done(): void {
     this.#cancelTimer?.();
     this.#received.kill();
+    this.#received.release();
     this.finish(undefined);
+    this.log.drop();
     this.#options.onDone(this);
   }
 }

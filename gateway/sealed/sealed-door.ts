@@ -6,21 +6,21 @@
  * `call-dispatch.ts` says what is done with a call; here is how it comes in, and how all of it ends.
  */
 import { bytesToHex } from '@noble/hashes/utils.js';
-import { equalBytes } from '../../channel/bytes.ts';
 import type { Crypto } from '../../channel/crypto.ts';
 import { decodeEnvelope, encodeEnvelope } from '../../channel/envelope.ts';
 import { ChannelError } from '../../channel/errors.ts';
 import type { CallHead } from '../../channel/head.ts';
 import { HINT } from '../../channel/hint.ts';
-import type { PublicKey } from '../../channel/keys.ts';
-import type { PurposeKind } from '../../channel/purpose.ts';
+import type { Purpose, PurposeKind } from '../../channel/purpose.ts';
 import type { ReceivedCall } from '../../channel/received-call.ts';
 import { Responder } from '../../channel/responder.ts';
 import type { EndedCall } from '../../channel/responder-session.ts';
 import type { SetTimer } from '../../core/timer.ts';
 import type { Pairings } from '../access-key-source.ts';
 import { createBodyBudget } from './body-budget.ts';
+import { PAIRING_BODY_BYTES } from '../bounds.ts';
 import { createCallDispatch, type CallDispatch, type DispatchOptions } from './call-dispatch.ts';
+import { CallTable } from './call-table.ts';
 import { DiscoveryDesk, type ChallengeAnswer, type CodePairing } from './discovery-desk.ts';
 import { createHandshakeLimits, type HandshakeLimits } from './handshake-limits.ts';
 import { HintError, hintFor } from './hint-error.ts';
@@ -58,8 +58,10 @@ export interface SealedDoor {
 interface DoorCounts {
   /** Of paired devices, those included that nobody has confirmed yet and those that only end their calls. */
   readonly sessions: number;
-  /** That go on, or can be taken up again. */
+  /** In flight, or kept to be taken up again. */
   readonly calls: number;
+  /** What their bodies and their answers take. */
+  readonly heldBytes: number;
 }
 
 export interface DoorOptions extends Omit<DispatchOptions, 'calls' | 'pairings' | 'discovery'> {
@@ -102,7 +104,7 @@ export function createSealedDoor(options: DoorOptions): SealedDoor {
       isClosed = true;
       await opened?.close();
     },
-    counts: () => opened?.counts() ?? { sessions: 0, calls: 0 },
+    counts: () => opened?.counts() ?? { sessions: 0, calls: 0, heldBytes: 0 },
   };
 }
 
@@ -113,7 +115,7 @@ class OpenDoor {
   readonly #responder: Responder;
   readonly #limits: HandshakeLimits;
   readonly #budget = createBodyBudget();
-  readonly #calls = new Map<string, SealedCall>();
+  readonly #calls = new CallTable();
   readonly #byReceived = new WeakMap<ReceivedCall, SealedCall>();
   readonly #dispatch: CallDispatch;
   #cancelSweep: (() => void) | undefined;
@@ -148,7 +150,7 @@ class OpenDoor {
     const envelope = Buffer.concat(await collect(bytes));
     if (op === 'session') return [this.#session(envelope, source)];
     if (op === 'discovery') this.discovery.admit(source);
-    if (envelope[1] === CALL_KIND) return this.#call([op], source, [envelope]);
+    if (envelope[1] === CALL_KIND) return this.#call([op], source, once(envelope));
     if (op === 'discovery') return [this.discovery.answer(decodeEnvelope(envelope), source)];
     return [this.#pairing(envelope, source)];
   }
@@ -159,12 +161,15 @@ class OpenDoor {
     const ended = revoked.flatMap(({ staticKey }) => this.#responder.revoke(staticKey));
     for (const { id } of revoked) this.#dispatch.forget(id);
     await this.#end(ended);
-    for (const { staticKey } of revoked) this.#dropCallsOf(staticKey);
+    for (const { staticKey } of revoked) {
+      for (const call of this.#calls.of(staticKey)) if (call.purpose.kind === 'session') call.abandon();
+    }
   }
 
   counts(): DoorCounts {
     const { pending, confirmed, retired } = this.#responder.counts('session');
-    return { sessions: pending + confirmed + retired, calls: this.#calls.size };
+    const heldBytes = this.#budget.heldBytes + this.#calls.heldBytes;
+    return { sessions: pending + confirmed + retired, calls: this.#calls.size, heldBytes };
   }
 
   async close(): Promise<void> {
@@ -200,12 +205,12 @@ class OpenDoor {
     }
   }
 
-  async #call(kinds: CallKinds, source: SealedSource, bytes: Bytes): Promise<Bytes> {
+  async #call(kinds: CallKinds, source: SealedSource, bytes: AsyncIterable<Uint8Array>): Promise<Bytes> {
     this.#limits.admitCall(source.party);
     const received = this.#responder.receiveCall(...kinds);
-    const incoming: Incoming = { call: undefined, request: undefined };
+    const incoming: Incoming = { call: undefined, request: undefined, onEnded: undefined };
     try {
-      for await (const piece of bytes) this.#take(received, piece, incoming);
+      for await (const piece of untilEnded(bytes, incoming)) this.#take(received, piece, incoming);
       received.end();
     } catch (error) {
       incoming.request?.release();
@@ -232,20 +237,23 @@ class OpenDoor {
         continue;
       }
       const { now, setTimer } = this.#options;
-      const call = new SealedCall(received, event, { now, setTimer, onDone: () => this.#calls.delete(call.id) });
+      const memory = this.#calls.memoryOf(event.remoteStaticKey);
+      const call = new SealedCall(received, event, { now, setTimer, memory, onDone: () => this.#calls.remove(call) });
       incoming.call = call;
-      this.#calls.set(call.id, call);
+      call.signal.addEventListener('abort', () => incoming.onEnded?.(), { once: true });
+      this.#calls.add(call);
       this.#byReceived.set(received, call);
       incoming.request = new SealedRequest(event.data, {
         device: bytesToHex(event.remoteStaticKey),
         budget: this.#budget,
-        maxBodyBytes: (head) => this.#maxBodyBytes(head),
+        maxBodyBytes: (head) => this.#maxBodyBytes(head, event.purpose),
       });
     }
   }
 
-  #maxBodyBytes(head: CallHead): number {
+  #maxBodyBytes(head: CallHead, purpose: Purpose): number {
     if (head.kind !== 'request') return 0;
+    if (purpose.kind !== 'session') return PAIRING_BODY_BYTES;
     return Math.min(MAX_SEALED_BODY_BYTES, this.#options.maxBodyBytes(head.head.method, head.head.path));
   }
 
@@ -256,12 +264,6 @@ class OpenDoor {
       return call === undefined ? [] : [call];
     });
     await Promise.all(calls.map((call) => call.close()));
-  }
-
-  #dropCallsOf(deviceKey: PublicKey): void {
-    for (const call of this.#calls.values()) {
-      if (call.purpose.kind === 'session' && equalBytes(call.deviceKey, deviceKey)) call.abandon();
-    }
   }
 
   #sweepSoon(setTimer: SetTimer): void {
@@ -283,6 +285,30 @@ function kindsOfCall({ transport }: SealedSource): CallKinds {
 interface Incoming {
   call: SealedCall | undefined;
   request: SealedRequest | undefined;
+  /** Called when the call is ended from this side. */
+  onEnded: (() => void) | undefined;
+}
+
+/** The bytes of a request, until its call is ended from this side: one that stalls is not waited for. */
+async function* untilEnded(bytes: AsyncIterable<Uint8Array>, incoming: Incoming): AsyncGenerator<Uint8Array> {
+  const pieces = bytes[Symbol.asyncIterator]();
+  try {
+    while (incoming.call?.signal.aborted !== true) {
+      const step = await new Promise<IteratorResult<Uint8Array, unknown> | undefined>((resolve, reject) => {
+        incoming.onEnded = () => resolve(undefined);
+        pieces.next().then(resolve, reject);
+      });
+      if (step === undefined || step.done === true) return;
+      yield step.value;
+    }
+  } finally {
+    // Not waited for: a piece may be under way that never comes.
+    pieces.return?.().catch(() => undefined);
+  }
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }
 
 /** The second byte of a call; see `envelope.ts`. */

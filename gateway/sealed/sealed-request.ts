@@ -1,12 +1,12 @@
 /**
- * The request inside a sealed call, as its records open: head and body, whole before anything is done with it. What can
- * not be taken is noted and the rest of it let go, so that the refusal can be sealed like any other answer.
+ * The request inside a sealed call, as its records open: head and body, whole before anything is done with it. What
+ * cannot be taken is noted and the rest of it let go, so that the refusal can be sealed like any other answer.
  */
-import { concatBytes } from '../../channel/bytes.ts';
 import { decodeCallHead, type CallHead } from '../../channel/head.ts';
 import type { CallEvent } from '../../channel/received-call.ts';
 import { RequestError } from '../errors.ts';
 import type { BodyBudget } from './body-budget.ts';
+import { BodyBuffer } from './body-buffer.ts';
 
 interface RequestLimits {
   /** Under which the budget counts. */
@@ -20,9 +20,8 @@ export class SealedRequest {
   readonly head: CallHead;
   readonly #limits: RequestLimits;
   readonly #maxBytes: number;
-  #pieces: Uint8Array[] = [];
+  readonly #body: BodyBuffer;
   #bytes = 0;
-  #reserved = 0;
   #refusal: RequestError | undefined;
   #state: 'open' | 'whole' | 'given up' = 'open';
 
@@ -30,6 +29,7 @@ export class SealedRequest {
   constructor(headData: Uint8Array, limits: RequestLimits) {
     this.head = decodeCallHead(headData);
     this.#limits = limits;
+    this.#body = new BodyBuffer((bytes) => limits.budget.reserve(limits.device, bytes));
     this.#maxBytes = limits.maxBodyBytes(this.head);
     if ((this.#declaredBytes ?? 0) > this.#maxBytes) this.#refuse(tooLarge(this.#maxBytes));
   }
@@ -48,15 +48,12 @@ export class SealedRequest {
   /** @throws {RequestError} where the body was not to be taken */
   body(): Uint8Array {
     if (this.#refusal !== undefined) throw this.#refusal;
-    const [only] = this.#pieces;
-    return this.#pieces.length === 1 && only !== undefined ? only : concatBytes(...this.#pieces);
+    return this.#body.whole();
   }
 
   /** Lets go of the body. */
   release(): void {
-    this.#limits.budget.release(this.#limits.device, this.#reserved);
-    this.#reserved = 0;
-    this.#pieces = [];
+    this.#limits.budget.release(this.#limits.device, this.#body.clear());
   }
 
   get #declaredBytes(): number | null {
@@ -67,16 +64,14 @@ export class SealedRequest {
     this.#bytes += data.length;
     if (this.#refusal !== undefined) return;
     if (this.#bytes > this.#maxBytes) return this.#refuse(tooLarge(this.#maxBytes));
-    if (!this.#limits.budget.reserve(this.#limits.device, data.length)) return this.#refuse(tooMuch());
-    this.#reserved += data.length;
-    this.#pieces.push(data);
+    if (!this.#body.append(data)) this.#refuse(tooMuch());
   }
 
   #finish(): void {
     this.#state = 'whole';
     const declared = this.#declaredBytes;
     if (declared === null || declared === this.#bytes) return;
-    this.#refuse(new RequestError('bad_request', 'The body has not the length that the head says.'));
+    this.#refuse(new RequestError('bad_request', `The head says ${declared} bytes of body, but ${this.#bytes} came.`));
   }
 
   #giveUp(): void {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { RecordOpener, type RecordEvent } from '../../../channel/record-opener.ts';
 import { RecordSealer } from '../../../channel/record-sealer.ts';
 import { asCallKey } from '../../../channel/keys.ts';
-import { AnswerLog, KEPT_BYTES, KEPT_MS } from '../../../gateway/sealed/answer-log.ts';
+import { AnswerLog, KEPT_BYTES, KEPT_MS, type AnswerMemory } from '../../../gateway/sealed/answer-log.ts';
 import { PAD_MS, putBody, putStream, putWhole } from '../../../gateway/sealed/stream-sealing.ts';
 import { node } from '../../channel/watched-crypto.ts';
 import { createFakeTime } from '../../core/fake-time.ts';
@@ -12,14 +12,16 @@ const never = new AbortController().signal;
 const HEAD = { status: 200, headers: [], bodyBytes: null };
 const text = (content: string) => new TextEncoder().encode(content);
 
-function newLog() {
+const plenty: AnswerMemory = { count: () => undefined, isScarce: () => false };
+
+function newLog(memory = plenty) {
   const time = createFakeTime();
   const key = node.randomBytes(32);
   const sealer = new RecordSealer(node, asCallKey(new Uint8Array(key)));
   let unread = 0;
   const log = new AnswerLog(
     { header: new Uint8Array(22), records: sealer },
-    { ...time, onUnread: () => (unread += 1) },
+    { ...time, memory, onUnread: () => (unread += 1) },
   );
   const opener = () => new RecordOpener(node, asCallKey(new Uint8Array(key)));
   return { log, time, sealer, opener, unread: () => unread };
@@ -70,6 +72,45 @@ test('a reader that comes back gets every record once more, to the byte, and tho
   expect(said([...fresh.push(all)])).toEqual(['head', 'one', 'two', 'end']);
   expect((await third.next()).done).toBe(true);
   expect(log.isOver).toBe(true);
+});
+
+test('what is held is counted, until it is let go of', async () => {
+  let held = 0;
+  const { log } = newLog({ ...plenty, count: (bytes) => (held += bytes) });
+  log.put({ kind: 'head', data: text('{}') });
+  log.put({ kind: 'data', data: new Uint8Array(1000) });
+  expect(held).toBeGreaterThan(1000);
+  const pieces = log.read(0, never)!;
+  const { value } = await pieces.next();
+  // The bytes that went out are those that are kept, padding included.
+  expect(held).toBeGreaterThanOrEqual((value as Uint8Array).length);
+  for (let record = 0; record < 1000; record++) log.put({ kind: 'data', data: text('x') });
+  expect(held).toBeGreaterThan(1000 * 256);
+  log.drop();
+  expect(held).toBe(0);
+  expect((await pieces.next()).done).toBe(true);
+});
+
+test('where memory is scarce nothing is kept that was taken, and little waits', async () => {
+  let isScarce = false;
+  const { log } = newLog({ ...plenty, isScarce: () => isScarce });
+  log.put({ kind: 'head', data: text('{}') });
+  const pieces = log.read(0, never)!;
+  log.put({ kind: 'data', data: new Uint8Array(20_000) });
+  await pieces.next();
+  isScarce = true;
+  log.trim();
+  expect(log.read(0, never)).toBeUndefined();
+  log.put({ kind: 'data', data: new Uint8Array(65_000) });
+  await log.room();
+  log.put({ kind: 'data', data: new Uint8Array(1000) });
+  let hasRoom = false;
+  void log.room().then(() => (hasRoom = true));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(hasRoom).toBe(false);
+  await pieces.next();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(hasRoom).toBe(true);
 });
 
 test('more than a mebibyte, or two minutes, is not kept', async () => {

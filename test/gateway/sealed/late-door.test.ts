@@ -16,7 +16,7 @@ function start() {
     challenge: () => Promise.reject(new Error('none')),
     revoke: async (kids) => void said.push(`revoke ${kids.join()}`),
     close: async () => void said.push('close'),
-    counts: () => ({ sessions: 1, calls: 2 }),
+    counts: () => ({ sessions: 1, calls: 2, heldBytes: 3 }),
   };
   const late = lateDoor(async () => {
     loads += 1;
@@ -31,10 +31,14 @@ function start() {
 test('is loaded once, by whoever comes first', async () => {
   const { late, comes, said, loads } = start();
   await late.revoke(['a']);
-  expect([loads(), late.counts()]).toEqual([0, { sessions: 0, calls: 0 }]);
+  expect([loads(), late.counts()]).toEqual([0, { sessions: 0, calls: 0, heldBytes: 0 }]);
   await Promise.all([comes(), comes()]);
   await late.revoke(['b']);
-  expect([loads(), late.counts(), said]).toEqual([1, { sessions: 1, calls: 2 }, ['session', 'session', 'revoke b']]);
+  expect([loads(), late.counts(), said]).toEqual([
+    1,
+    { sessions: 1, calls: 2, heldBytes: 3 },
+    ['session', 'session', 'revoke b'],
+  ]);
   await late.close();
   expect(said.at(-1)).toBe('close');
 });

@@ -38,7 +38,11 @@ async function play(tokens: readonly Token[], headers: readonly (readonly [strin
   const key = node.randomBytes(32);
   const sealer = new RecordSealer(node, asCallKey(new Uint8Array(key)));
   const opener = new RecordOpener(node, asCallKey(key));
-  const log = new AnswerLog({ header: new Uint8Array(22), records: sealer }, { ...time, onUnread: () => undefined });
+  const memory = { count: () => undefined, isScarce: () => false };
+  const log = new AnswerLog(
+    { header: new Uint8Array(22), records: sealer },
+    { ...time, memory, onUnread: () => undefined },
+  );
   const head = { status: 200, headers, bodyBytes: null };
   async function* body(): AsyncGenerator<Uint8Array> {
     for (const { afterMs, bytes } of tokens) {

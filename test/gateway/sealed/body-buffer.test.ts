@@ -1,0 +1,43 @@
+/** A request's body in memory: what is counted is what is held, however its records were cut and padded. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { concatBytes } from '../../../channel/bytes.ts';
+import { BodyBuffer } from '../../../gateway/sealed/body-buffer.ts';
+import { runs } from '../../support/sampling.ts';
+
+test('gives back what came, and holds no more than twice as much', () => {
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ maxLength: 5000 }), { maxLength: 40 }), (pieces) => {
+      let reserved = 0;
+      const body = new BodyBuffer((bytes) => ((reserved += bytes), true));
+      for (const piece of pieces) expect(body.append(piece)).toBe(true);
+      const all = concatBytes(...pieces);
+      expect(body.heldBytes).toBe(reserved);
+      expect(reserved).toBeGreaterThanOrEqual(all.length);
+      expect(reserved).toBeLessThanOrEqual(Math.max(1024, 2 * all.length));
+      expect(body.whole()).toEqual(all);
+      expect(body.whole()).toEqual(all);
+      expect(body.clear()).toBe(reserved);
+      expect([body.heldBytes, body.clear(), body.whole().length]).toEqual([0, 0, 0]);
+    }),
+    runs(2000),
+  );
+});
+
+test('keeps none of the memory that the data came in', () => {
+  const body = new BodyBuffer(() => true);
+  const record = new Uint8Array(65_536).fill(7);
+  for (let count = 0; count < 100; count++) body.append(record.subarray(4, 5));
+  record.fill(0);
+  expect(body.heldBytes).toBe(1024);
+  expect(body.whole()).toEqual(new Uint8Array(100).fill(7));
+  expect(body.whole().buffer.byteLength).toBe(100);
+});
+
+test('takes nothing more where there is no memory for it', () => {
+  let left = 3000;
+  const body = new BodyBuffer((bytes) => bytes <= left && ((left -= bytes), true));
+  expect(body.append(new Uint8Array(2000))).toBe(true);
+  expect(body.append(new Uint8Array(2000))).toBe(false);
+  expect(left + body.clear()).toBe(3000);
+});
