@@ -124,7 +124,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   app.addHook('preHandler', async (request) => {
     const found = judgedOf(judged, request);
     if (found.provenance.hasForeignHost) throw foreignHost();
-    if (request.routeOptions.config.isPreflight === true) return;
+    // A browser asks so before it shows anything; inside a call nobody is a browser.
+    if (request.routeOptions.config.isPreflight === true && !found.caller.sealed) return;
     refuse(found, options.onRefusal);
   });
 

@@ -1,6 +1,6 @@
 /** The last step of every pairing, inside the session that it made: the device says who it is, and gets what it needs. */
 import { formatBase64url } from '../../channel/base64url.ts';
-import { encodeRequestHead } from '../../channel/head.ts';
+import { encodeRequestHead, IDEMPOTENCY_KEY_BYTES } from '../../channel/head.ts';
 import { HINT } from '../../channel/hint.ts';
 import { findJsonObject } from '../../channel/json.ts';
 import type { PublicKey } from '../../channel/keys.ts';
@@ -47,7 +47,10 @@ export async function confirmPairing(
 ): Promise<PairingGrant> {
   const body = encodeDeviceDescription(device);
   const headers = [['content-type', 'application/json']] as const;
-  const head = encodeRequestHead({ method: 'POST', path: CONFIRM_PATH, headers, bodyBytes: body.length });
+  // The same for every attempt, as for each action that is tried again.
+  const idempotencyKey = sessions.options.platform.crypto.randomBytes(IDEMPOTENCY_KEY_BYTES);
+  const request = { method: 'POST', path: CONFIRM_PATH, headers, bodyBytes: body.length, idempotencyKey };
+  const head = encodeRequestHead(request);
   let hasMet = false;
   for (let attempt = 1; ; attempt++) {
     try {

@@ -102,6 +102,10 @@ class Dispatch {
     if (head.kind !== 'request' || head.head.path !== CONFIRM_PATH) {
       throw new RequestError('forbidden', 'A pairing session is for pairing and nothing else.');
     }
+    if (head.head.method !== 'POST') {
+      throw new RequestError('method_not_allowed', 'This address takes POST.', { headers: { allow: 'POST' } });
+    }
+    if (head.head.idempotencyKey === undefined) throw keyMissing();
     const answer = await this.#pair(call, request.body(), source);
     putWhole(call.log, { status: 200, headers: JSON_HEADERS }, answer);
   }
@@ -169,9 +173,7 @@ class Dispatch {
   /** @throws {RequestError} for an action that was begun before, or can't be told from others */
   #begin(call: SealedCall, { head, headers, body, device }: Omit<Asked, 'source'>): void {
     const { idempotencyKey: key } = head;
-    if (key === undefined) {
-      throw new RequestError('bad_request', 'What changes something needs an idempotency key ("k") in its head.');
-    }
+    if (key === undefined) throw keyMissing();
     const requestHash = hashRequest(head, headers, body);
     refuseRepeat(this.actions.begin({ deviceId: device.id, key, requestHash, call: call.reference }));
   }
@@ -184,6 +186,10 @@ interface Asked {
   readonly body: Uint8Array;
   readonly device: DeviceRecord;
   readonly source: SealedSource;
+}
+
+function keyMissing(): RequestError {
+  return new RequestError('bad_request', 'All but GET and HEAD needs an idempotency key ("k") in its head.');
 }
 
 function tooMuchUnread(): RequestError {

@@ -10,6 +10,9 @@ import { deferred } from '../../core/deferred.ts';
 import type { SetTimer } from '../../core/timer.ts';
 import type { AnswerLog } from './answer-log.ts';
 
+/** Of a stream, in a tick. A source that is faster waits for the next one. */
+const COLLECTED_BYTES = 256 * 1024;
+
 /** A stream says nothing for no longer than this. */
 export const PAD_MS = 15_000;
 
@@ -70,6 +73,7 @@ export async function putStream(
   try {
     for await (const piece of body) {
       ticks.add(piece);
+      await ticks.room();
       await log.room();
     }
     await ticks.end();
@@ -82,6 +86,8 @@ class Ticks {
   readonly #log: AnswerLog;
   readonly #timing: StreamTiming;
   #pieces: Uint8Array[] = [];
+  #bytes = 0;
+  #flushed = deferred<void>();
   #cancelTick: (() => void) | undefined;
   #cancelPad: (() => void) | undefined;
   #ended: (() => void) | undefined;
@@ -94,7 +100,13 @@ class Ticks {
 
   add(piece: Uint8Array): void {
     this.#pieces.push(piece);
+    this.#bytes += piece.length;
     this.#beginTick();
+  }
+
+  /** Resolves when there is room for more. */
+  async room(): Promise<void> {
+    if (this.#bytes >= COLLECTED_BYTES) await this.#flushed.promise;
   }
 
   /** The last record goes out with the tick, like all others: the gap before it tells nothing either. */
@@ -119,12 +131,15 @@ class Ticks {
     this.#cancelPad?.();
     const data = concatBytes(...this.#pieces);
     this.#pieces = [];
+    this.#bytes = 0;
     const isLast = this.#ended !== undefined;
     const lastAt = Math.max(0, Math.ceil(data.length / MAX_DATA_BYTES) - 1) * MAX_DATA_BYTES;
     for (let at = 0; at <= lastAt; at += MAX_DATA_BYTES) {
       const part = data.subarray(at, at + MAX_DATA_BYTES);
       this.#log.put({ kind: 'data', data: part, last: isLast && at === lastAt, padding: 'stream' });
     }
+    this.#flushed.resolve();
+    this.#flushed = deferred();
     this.#awaitSilence();
     this.#ended?.();
   }

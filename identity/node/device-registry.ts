@@ -50,7 +50,7 @@ export type Redemption =
   | ({ readonly result: 'repeated' } & Admission)
   /** Another device was there first. */
   | { readonly result: 'used' }
-  /** Expired or closed, or its device was revoked. */
+  /** Expired or closed, its device was revoked, or the same key was paired after the invite was made. */
   | { readonly result: 'over' };
 
 export interface DeviceWish {

@@ -9,6 +9,8 @@ import type { DeviceRecord } from './device-registry.ts';
 
 export interface DeviceRow {
   readonly id: string;
+  /** 1 for the first that was ever paired. */
+  readonly ordinal: number;
   /** CS. */
   readonly staticKey: Uint8Array;
   /** Of its grant. */
@@ -31,7 +33,7 @@ export interface DeviceRow {
   readonly revokedAtS: number | null;
 }
 
-type NewDevice = Omit<DeviceRow, 'lastSeenAtS' | 'lastPath' | 'scope' | 'agentIndex' | 'revokedAtS'>;
+type NewDevice = Omit<DeviceRow, 'ordinal' | 'lastSeenAtS' | 'lastPath' | 'scope' | 'agentIndex' | 'revokedAtS'>;
 
 const MIGRATIONS = [
   `CREATE TABLE devices (
@@ -51,7 +53,7 @@ const MIGRATIONS = [
    CREATE INDEX devices_by_static_key ON devices (static_key);`,
 ];
 
-const SELECT = `SELECT d.id, d.static_key AS staticKey, d.kid, d.bearer_kid AS bearerKid, d.name, d.platform, d.model,
+const SELECT = `SELECT d.id, d.rowid AS ordinal, d.static_key AS staticKey, d.kid, d.bearer_kid AS bearerKid, d.name, d.platform, d.model,
     d.protocol_version AS protocolVersion, d.paired_at_s AS pairedAtS, d.last_seen_at_s AS lastSeenAtS,
     d.last_path AS lastPath, d.psk, k.scope, k.agent_index AS agentIndex, k.revoked_at_s AS revokedAtS
   FROM devices d JOIN access_keys k ON k.kid = d.kid`;
@@ -64,6 +66,8 @@ export interface DeviceTable {
   findCounting(staticKey: Uint8Array, atS: number): DeviceRow | undefined;
   /** Newest first. */
   list(): readonly DeviceRow[];
+  /** The ordinal of the newest; 0 where there is none. No row is ever deleted. */
+  lastOrdinal(): number;
   rename(id: string, name: string): boolean;
   touch(id: string, atS: number, path: 'lan' | 'relay'): void;
   erasePsk(id: string): void;
@@ -82,6 +86,7 @@ export function createDeviceTable(database: Database, migrate: Migrate): DeviceT
     `${SELECT} WHERE d.static_key = ? AND k.revoked_at_s IS NULL AND (k.expires_at_s IS NULL OR k.expires_at_s > ?)`,
   );
   const list = database.prepare<[], DeviceRow>(`${SELECT} ORDER BY d.paired_at_s DESC, d.rowid DESC`);
+  const lastOrdinal = database.prepare<[], number>('SELECT coalesce(max(rowid), 0) FROM devices').pluck();
   const rename = database.prepare<[string, string]>('UPDATE devices SET name = ? WHERE id = ?');
   const touch = database.prepare<[number, string, string]>(
     'UPDATE devices SET last_seen_at_s = ?, last_path = ? WHERE id = ?',
@@ -93,6 +98,7 @@ export function createDeviceTable(database: Database, migrate: Migrate): DeviceT
     findByKid: (kid) => findByKid.get(kid),
     findCounting: (staticKey, atS) => findCounting.get(staticKey, atS),
     list: () => list.all(),
+    lastOrdinal: () => lastOrdinal.get() ?? 0,
     rename: (id, name) => rename.run(name, id).changes > 0,
     touch: (id, atS, path) => void touch.run(atS, path, id),
     erasePsk: (id) => void erasePsk.run(id),

@@ -9,6 +9,7 @@ import { TAG_BYTES } from '../../channel/relay-tag.ts';
 import { createColumnCipher, type RandomBytes } from '../sealed-column.ts';
 import { signerOf, type Issuers } from './access-key-check.ts';
 import type { Database, Migrate } from './access-key-table.ts';
+import { createDeviceTable } from './device-table.ts';
 import { createInviteTable, placeOf, type InviteRow, type InviteTable } from './invite-table.ts';
 import type { Identity } from './open-identity.ts';
 
@@ -85,6 +86,7 @@ interface RegistryOptions {
 export function createInviteRegistry(options: RegistryOptions): InviteRegistry {
   const { database, migrate, identity, now, randomBytes, onChange = () => {} } = options;
   const table = createInviteTable(database, migrate);
+  const devices = createDeviceTable(database, migrate);
   const cipher = createColumnCipher(identity.columnKey(), randomBytes);
   const crypto = nobleCrypto(randomBytes);
   const nowS = (): number => Math.floor(now() / 1000);
@@ -106,7 +108,8 @@ export function createInviteRegistry(options: RegistryOptions): InviteRegistry {
       const secret = asInviteSecret(randomBytes(ID_BYTES));
       const { inviteId, psk, relayTag } = deriveInviteKeys(crypto, secret);
       const id = bytesToHex(inviteId);
-      const row = rowOf(wish, { id, createdAtS: nowS(), psk: cipher.seal(placeOf(id, 'psk'), psk), relayTag });
+      const made = { id, createdAtS: nowS(), psk: cipher.seal(placeOf(id, 'psk'), psk), relayTag };
+      const row = rowOf(wish, { ...made, devicesBefore: devices.lastOrdinal() });
       keep.immediate(row);
       onChange();
       const invite = recordOf({ ...row, closedAtS: null, usedBy: null, deviceId: null, answer: null }, nowS());
@@ -145,7 +148,7 @@ type NewInvite = Parameters<InviteTable['insert']>[0];
 
 function rowOf(
   { agentIndex, lifetimeS = DEFAULT_LIFETIME_S, needsApproval, withBearerKey, routingIds = [] }: InviteWish,
-  { relayTag, ...made }: Pick<NewInvite, 'id' | 'createdAtS' | 'psk'> & Pick<InviteKeys, 'relayTag'>,
+  { relayTag, ...made }: Pick<NewInvite, 'id' | 'createdAtS' | 'psk' | 'devicesBefore'> & Pick<InviteKeys, 'relayTag'>,
 ): NewInvite {
   return {
     ...made,

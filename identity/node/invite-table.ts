@@ -20,6 +20,8 @@ export interface InviteRow {
   readonly psk: Uint8Array | null;
   /** What the device was told, sealed, so that it can ask again. */
   readonly answer: Uint8Array | null;
+  /** How many devices had been paired, ever, when it was made: it takes the place of none that came after it. */
+  readonly devicesBefore: number;
   /** For each relay that the invite can be used through: rid 15 ‖ tag 16. */
   readonly relayTags: Uint8Array;
 }
@@ -43,11 +45,12 @@ const MIGRATIONS = [
    ) STRICT;
    CREATE INDEX invites_by_device ON invites (device_id);`,
   `ALTER TABLE invites ADD COLUMN relay_tags BLOB NOT NULL DEFAULT x'';`,
+  `ALTER TABLE invites ADD COLUMN devices_before INTEGER NOT NULL DEFAULT 0;`,
 ];
 
 const COLUMNS = `id, agent_index AS agentIndex, needs_approval AS needsApproval, with_bearer_key AS withBearerKey,
   created_at_s AS createdAtS, expires_at_s AS expiresAtS, closed_at_s AS closedAtS, used_by AS usedBy,
-  device_id AS deviceId, psk, answer, relay_tags AS relayTags`;
+  device_id AS deviceId, psk, answer, relay_tags AS relayTags, devices_before AS devicesBefore`;
 
 /** Closed is for good, and leaves nothing to open. */
 const CLOSED = 'closed_at_s = ?, psk = NULL, answer = NULL';
@@ -71,7 +74,7 @@ export function createInviteTable(database: Database, migrate: Migrate): InviteT
   migrate(database, 'invites', MIGRATIONS);
   const insert = database.prepare<[NewInvite]>(
     `INSERT INTO invites VALUES (@id, @agentIndex, @needsApproval, @withBearerKey, @createdAtS, @expiresAtS,
-       NULL, NULL, NULL, @psk, NULL, @relayTags)`,
+       NULL, NULL, NULL, @psk, NULL, @relayTags, @devicesBefore)`,
   );
   const find = database.prepare<[string], InviteRow>(`SELECT ${COLUMNS} FROM invites WHERE id = ?`);
   const list = database.prepare<[], InviteRow>(`SELECT ${COLUMNS} FROM invites ORDER BY created_at_s DESC, rowid DESC`);

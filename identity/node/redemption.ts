@@ -11,10 +11,17 @@ interface RedemptionOptions extends NewDeviceOptions {
 }
 
 export function createRedemption(options: RedemptionOptions): Pick<DeviceRegistry, 'redeem' | 'foresee'> {
-  const { database, invites, nowS } = options;
+  const { database, devices, invites, nowS } = options;
+  const foreseeFor = (invite: InviteRow | undefined, deviceKey: PublicKey): ReturnType<DeviceRegistry['foresee']> => {
+    const foreseen = foresee(invite, deviceKey, nowS());
+    if (invite === undefined || foreseen !== 'new') return foreseen;
+    // A confirmation that somebody held back must not undo what came after it.
+    const paired = devices.findCounting(deviceKey, nowS());
+    return paired !== undefined && paired.ordinal > invite.devicesBefore ? 'over' : foreseen;
+  };
   const redeem = database.transaction((wish: RedemptionWish) => {
     const invite = invites.find(wish.inviteId);
-    const foreseen = foresee(invite, wish.deviceKey, nowS());
+    const foreseen = foreseeFor(invite, wish.deviceKey);
     if (invite === undefined || foreseen === 'over') return { redemption: OVER, replaced: [] };
     if (foreseen === 'used') return { redemption: USED, replaced: [] };
     if (foreseen === 'repeated') return { redemption: repeat(invite, options), replaced: [] };
@@ -28,7 +35,7 @@ export function createRedemption(options: RedemptionOptions): Pick<DeviceRegistr
       endReplaced(replaced, options);
       return redemption;
     },
-    foresee: (inviteId, deviceKey) => foresee(invites.find(inviteId), deviceKey, nowS()),
+    foresee: (inviteId, deviceKey) => foreseeFor(invites.find(inviteId), deviceKey),
   };
 }
 

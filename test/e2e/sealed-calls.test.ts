@@ -112,6 +112,12 @@ describe('inside a call', () => {
     expect(outcome(await call(request(method, path, { headers })))).toEqual([403, 'forbidden']);
   });
 
+  test('what may be asked with OPTIONS is what may be asked', async () => {
+    for (const path of new Set(closed.map((route) => route.path.replace(':id', 'x'))))
+      expect(outcome(await call(request('OPTIONS', path)))).toEqual([403, 'forbidden']);
+    expect((await call(request('OPTIONS', '/v1/models'))).head?.status).toBe(204);
+  });
+
   test('credentials are not looked at, right or wrong', async () => {
     const headers = [
       ['authorization', 'Bearer svc-v1.x.y'],

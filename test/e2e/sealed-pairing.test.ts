@@ -137,6 +137,37 @@ describe('an invite', () => {
     expect((await devices()).find(first.grant.deviceId)?.revokedAtS).toBeDefined();
   });
 
+  test('that was made before the device was paired does not pair it again, however late it is confirmed', async () => {
+    const staticKey = newStaticKey();
+    const [withheld, used] = [await newInvite(service), await newInvite(service)];
+    const { session } = await startPairing(service.url, withheld, staticKey);
+    const paired = await pairRaw(service.url, used, staticKey);
+    const late = await confirmPairing(service.url, session!);
+    expect(errorOf(late)).toEqual([410, 'invite_over']);
+    expect((await startRawSession(service.url, paired)).session).toBeDefined();
+    // For another device it is as good as before.
+    await pairRaw(service.url, withheld);
+  });
+
+  test('is confirmed by POST with an idempotency key, and by nothing else', async () => {
+    const code = await newInvite(service);
+    const staticKey = newStaticKey();
+    const before = await countDevices();
+    const { session } = await startPairing(service.url, code, staticKey);
+    const body = Buffer.from('{"name":"laptop","platform":"linux"}');
+    const confirm = (method: string, change: object = {}) => {
+      const { head } = request(method, '/pair/confirm', { bodyBytes: body.length });
+      return sendCall(`${service.url}/pair-invite`, session!, { head: { ...head, ...change }, body });
+    };
+    for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'post'])
+      expect(errorOf(await confirm(method))).toEqual([405, 'method_not_allowed']);
+    const { idempotencyKey: _, ...withoutKey } = request('POST', '/pair/confirm', { bodyBytes: body.length }).head;
+    const answer = await sendCall(`${service.url}/pair-invite`, session!, { head: withoutKey, body });
+    expect(errorOf(answer)).toEqual([400, 'bad_request']);
+    expect(await countDevices()).toBe(before);
+    expect((await confirm('POST')).head?.status).toBe(200);
+  });
+
   test('of two devices at once takes one', async () => {
     const code = await newInvite(service);
     const before = await countDevices();
@@ -156,7 +187,7 @@ describe('an invite', () => {
     const { session } = await startPairing(service.url, code, staticKey);
     const call = openCall(session!);
     const body = Buffer.from('{"name":"laptop","platform":"linux"}');
-    const head = { method: 'POST', path: '/pair/confirm', headers: [], bodyBytes: body.length };
+    const { head } = request('POST', '/pair/confirm', { bodyBytes: body.length });
     const { bytes } = await exchange(`${service.url}/pair-invite`, sealCall(call, { head, body }));
     expect(bytes.length).toBeGreaterThan(22);
     // What came is thrown away, as if it had never come.
@@ -175,7 +206,7 @@ describe('an invite', () => {
     const staticKey = newStaticKey();
     const { session } = await startPairing(service.url, code, staticKey);
     const body = Buffer.from(text);
-    const head = { method: 'POST', path: '/pair/confirm', headers: [], bodyBytes: body.length };
+    const { head } = request('POST', '/pair/confirm', { bodyBytes: body.length });
     const answer = await sendCall(`${service.url}/pair-invite`, session!, { head, body });
     expect(errorOf(answer)).toEqual([400, 'bad_request']);
     await pairRaw(service.url, code, staticKey);

@@ -44,7 +44,12 @@ export interface OpenedDoor {
 }
 
 /** Until the test ends. */
-export function openDoor({ running }: ServiceHere, run: Run, time: Pick<FakeTime, 'now' | 'setTimer'>): OpenedDoor {
+export function openDoor(
+  { running }: ServiceHere,
+  run: Run,
+  time: Pick<FakeTime, 'now' | 'setTimer'>,
+  maxBodyBytes = 1 << 20,
+): OpenedDoor {
   const ran: InnerRequest[] = [];
   const door = createSealedDoor({
     ...time,
@@ -55,7 +60,7 @@ export function openDoor({ running }: ServiceHere, run: Run, time: Pick<FakeTime
     approvals: running.approvals,
     gatewayFacts: () => ({ gatewayName: 'test', gatewayId: '', urls: [], relays: [] }),
     codePairing: { isOffered: false, agentIndex: undefined },
-    maxBodyBytes: () => 1 << 20,
+    maxBodyBytes: () => maxBodyBytes,
     tickMs: 40,
     run: async (request) => {
       ran.push(request);

@@ -2,7 +2,8 @@
  * A device that does exactly what a test tells it to, well-behaved or not: the channel's own client over plain requests,
  * without any of the SDK's good sense.
  */
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { once } from 'node:events';
+import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import type { AnswerEvent } from '../../channel/answer-reader.ts';
 import { concatBytes } from '../../channel/bytes.ts';
@@ -23,11 +24,12 @@ import { gatewayCrypto } from '../../channel/node/crypto.ts';
 import type { InviteCode } from '../../identity/invite-code.ts';
 import { CONFIRM_PATH, encodeDeviceDescription, findPairingGrant, type PairingGrant } from '../../identity/pairing.ts';
 
-const crypto = gatewayCrypto('node');
+const node = gatewayCrypto('node');
+
 const HINTS = { clientVersion: 'raw' };
 
-export const newStaticKey = (): DhKeyPair => crypto.x25519(crypto.randomBytes(32));
-export const newIdempotencyKey = (): Uint8Array => crypto.randomBytes(16);
+export const newStaticKey = (): DhKeyPair => node.x25519(node.randomBytes(32));
+export const newIdempotencyKey = (): Uint8Array => node.randomBytes(16);
 
 export interface RawAnswer {
   /** Of the outer answer. */
@@ -58,6 +60,17 @@ export function post(url: string, body: Uint8Array | undefined, from = nextAddre
   });
 }
 
+/** Sends pieces of a body and not its end. Resolves when the other side has taken them, but for what is in its socket. */
+export async function sendPieces(url: string, pieces: Iterable<Uint8Array>): Promise<ClientRequest> {
+  const headers = { 'content-type': 'application/octet-stream' };
+  const asked = httpRequest(url, { method: 'POST', headers, localAddress: nextAddress(), agent: false });
+  asked.on('error', () => undefined);
+  for (const piece of pieces) {
+    if (!asked.write(piece)) await once(asked, 'drain');
+  }
+  return asked;
+}
+
 /** @returns the answer's envelope, with the status it came with */
 export async function exchange(
   url: string,
@@ -74,9 +87,16 @@ export async function startPairing(
   staticKey: DhKeyPair,
   from?: string,
 ): Promise<{ readonly status: number; readonly session?: InitiatorSession; readonly hint?: number }> {
-  const { inviteId, psk } = deriveInviteKeys(crypto, code.secret);
+  const { inviteId, psk } = deriveInviteKeys(node, code.secret);
   const purpose = { kind: 'invite', inviteId } as const;
-  const started = startSession({ crypto, purpose, staticKey, remoteStaticKey: code.gatewayKey, psk, hints: HINTS });
+  const started = startSession({
+    crypto: node,
+    purpose,
+    staticKey,
+    remoteStaticKey: code.gatewayKey,
+    psk,
+    hints: HINTS,
+  });
   const asked = encodeEnvelope({ kind: 'inviteRequest', inviteId, noise: started.message1 });
   const { status, bytes } = await exchange(`${url}/pair-invite`, asked, from);
   const envelope = decodeEnvelope(bytes);
@@ -92,7 +112,13 @@ export async function confirmPairing(
   description = { name: 'raw device', platform: 'test' },
 ): Promise<RawAnswer> {
   const body = encodeDeviceDescription(description);
-  const head = { method: 'POST', path: CONFIRM_PATH, headers: [], bodyBytes: body.length };
+  const head = {
+    method: 'POST',
+    path: CONFIRM_PATH,
+    headers: [],
+    bodyBytes: body.length,
+    idempotencyKey: newIdempotencyKey(),
+  };
   return sendCall(`${url}/pair-invite`, session, { head, body });
 }
 
@@ -114,6 +140,7 @@ export async function pairRaw(url: string, code: InviteCode, staticKey = newStat
 export async function startRawSession(
   url: string,
   { staticKey, gatewayKey, grant }: PairedRaw,
+  crypto = node,
 ): Promise<{ readonly status: number; readonly session?: InitiatorSession; readonly hint?: number }> {
   const purpose = { kind: 'session' } as const;
   const { psk } = grant;

@@ -9,7 +9,7 @@ import { startSession, type InitiatorSession } from '../../channel/initiator.ts'
 import { asPublicKey, type PublicKey } from '../../channel/keys.ts';
 import { gatewayCrypto } from '../../channel/node/crypto.ts';
 import { CONFIRM_PATH, encodeDeviceDescription, type DeviceDescription } from '../../identity/pairing.ts';
-import { exchange, newStaticKey, sendCall, type RawAnswer } from './raw-device.ts';
+import { exchange, newIdempotencyKey, newStaticKey, sendCall, type RawAnswer } from './raw-device.ts';
 import type { ServiceHere } from './service-here.ts';
 
 const crypto = gatewayCrypto('node');
@@ -93,7 +93,13 @@ export function prove(
 
 export function confirm(url: string, session: InitiatorSession, description = rawDescription): Promise<RawAnswer> {
   const body = encodeDeviceDescription(description);
-  const head = { method: 'POST', path: CONFIRM_PATH, headers: [], bodyBytes: body.length };
+  const head = {
+    method: 'POST',
+    path: CONFIRM_PATH,
+    headers: [],
+    bodyBytes: body.length,
+    idempotencyKey: newIdempotencyKey(),
+  };
   return sendCall(`${url}/pair`, session, { head, body });
 }
 

@@ -225,3 +225,18 @@ test.each([0, 1, 65_531, 65_532, 65_533, 200_000])('a body of %i bytes comes who
 
 /** Lets everything run that can. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+test('a source that is faster than its ticks is read no further than a tick can take', async () => {
+  const { log, time } = newLog();
+  let asked = 0;
+  async function* body(): AsyncGenerator<Uint8Array> {
+    // Finite, so that what reads all of it ends here too.
+    for (; asked < 10_000; asked++) yield new Uint8Array(10_000);
+  }
+  void putStream(log, { head: HEAD, body: body() }, { tickMs: 40, setTimer: time.setTimer });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(asked * 10_000).toBeLessThan(300_000);
+  time.advance(40);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(asked * 10_000).toBeLessThan(1_500_000);
+});
