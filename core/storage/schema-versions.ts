@@ -6,7 +6,7 @@ const KNOWN_VERSIONS = {
   access_keys: 1,
   audit: 1,
   devices: 1,
-  invites: 2,
+  invites: 3,
   model_details: 1,
   model_digests: 1,
   relay_epochs: 1,

@@ -65,6 +65,8 @@ export class AnswerLog {
   #countedBytes = 0;
   #isBegun = false;
   #isOver = false;
+  #wasRead = false;
+  #isDropped = false;
   #reader: Reader | undefined;
   #change: Deferred<void> = deferred();
 
@@ -116,11 +118,14 @@ export class AnswerLog {
     this.#count();
   }
 
-  /** Lets go of the records too: nobody will take them. */
+  /** Lets go of the records too: nobody will take them, but for the word that a call ended with before it was answered. */
   drop(): void {
-    this.#kept = [];
-    this.#keptBytes = 0;
-    this.#firstKept = this.#nextIndex;
+    if (this.#wasRead) {
+      this.#kept = [];
+      this.#keptBytes = 0;
+      this.#firstKept = this.#nextIndex;
+    }
+    this.#isDropped = true;
     this.end(undefined);
   }
 
@@ -133,6 +138,7 @@ export class AnswerLog {
     this.trim();
     if (fromIndex < this.#firstKept || fromIndex > this.#nextIndex) return undefined;
     const reader = { nextIndex: fromIndex, isOverdue: false };
+    this.#wasRead = true;
     this.#reader = reader;
     this.#changed();
     return this.#pieces(reader, gone, prefix);
@@ -238,7 +244,7 @@ export class AnswerLog {
   /** Tells what is held now. */
   #count(): void {
     const records = this.#plans.length + this.#kept.length;
-    const bytes = this.#waitingBytes + this.#keptBytes + records * RECORD_BYTES;
+    const bytes = this.#isDropped ? 0 : this.#waitingBytes + this.#keptBytes + records * RECORD_BYTES;
     const change = bytes - this.#countedBytes;
     this.#countedBytes = bytes;
     if (change !== 0) this.#options.memory.count(change);

@@ -123,7 +123,11 @@ export class SealedCall {
     this.isKept = false;
     if (!this.log.hasReader) return this.#done();
     await new Promise<void>((resolve) => {
-      const cancel = this.#options.setTimer(LAST_WORDS_MS, () => this.#source?.cut());
+      const cancel = this.#options.setTimer(LAST_WORDS_MS, () => {
+        this.#source?.cut();
+        // Not waited for: a transport may be as unwilling as its reader.
+        resolve();
+      });
       this.#onClosed = () => {
         cancel();
         resolve();

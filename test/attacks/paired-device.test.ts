@@ -292,11 +292,12 @@ describe('a device that is revoked', () => {
     const { devices } = await service.running.identity.openPairings();
     const { kid } = devices.find(paired.grant.deviceId)!;
     await devices.revoke(paired.grant.deviceId);
+    const reading = [body, stream].map((call) => call.read());
     const revoked = opened.door.revoke([kid]);
     await settle();
     await revoked;
     expect(opened.door.counts()).toEqual({ sessions: 0, ...nothing });
-    for (const call of [body, stream]) expect((await call.read()).abort?.code).toBe('revoked');
+    for (const { abort } of await Promise.all(reading)) expect(abort?.code).toBe('revoked');
     unread.cut();
   });
 });
