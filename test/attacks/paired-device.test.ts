@@ -61,6 +61,7 @@ async function* repeated(count: number, size = 60_000): AsyncGenerator<Uint8Arra
 }
 async function* silence(): AsyncGenerator<Uint8Array> {
   await new Promise(() => undefined);
+  yield new Uint8Array();
 }
 const answers: Record<string, () => InnerAnswer> = {
   '/endless': () => bytes(200, repeated(Infinity)),
