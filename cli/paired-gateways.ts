@@ -19,6 +19,7 @@ import { readIdentityRecord, type IdentityRecord } from '../identity/node/identi
 import { IdentityError, type SecretStore } from '../identity/node/secret-store.ts';
 import { CommandError, type CommandContext } from './command.ts';
 import { existingIdentityOptions, identityOptions } from './identity-options.ts';
+import { parseBoundedJson } from '../core/json/json-reader.ts';
 
 const pairedGateway = z.strictObject({
   gatewayId: z.string(),
@@ -167,7 +168,7 @@ function pairedPath(home: string): string {
 
 async function readPairedFile(home: string): Promise<PairedFile | undefined> {
   try {
-    return fileSchema.parse(JSON.parse(await readFile(pairedPath(home), 'utf8')));
+    return fileSchema.parse(parseBoundedJson(await readFile(pairedPath(home), 'utf8')));
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
     throw new CommandError(

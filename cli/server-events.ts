@@ -2,6 +2,7 @@
  * Reads server-sent events, as far as our own server sends them: named, with JSON in one or more lines of data.
  * https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
  */
+import { parseBoundedJson } from '../core/json/json-reader.ts';
 
 /** The longest event is a list of all approvals that may wait; this only keeps a broken server from filling memory. */
 const MAX_EVENT_CHARACTERS = 8 * 1024 * 1024;
@@ -38,5 +39,5 @@ function findEvent(block: string): ServerEvent | undefined {
     if (field === 'event') name = value;
     if (field === 'data') data.push(value);
   }
-  return data.length === 0 ? undefined : { name, data: JSON.parse(data.join('\n')) };
+  return data.length === 0 ? undefined : { name, data: parseBoundedJson(data.join('\n')) };
 }

@@ -1,45 +1,32 @@
-/** Reads a request's body up to its route's cap, and not a byte of it into memory when it will be refused anyway. */
+/** A request's body as it comes: counted against its route's cap, and never waited for without end. */
 import type { IncomingMessage } from 'node:http';
+import type { SetTimer } from '../core/timer.ts';
 import { RequestError } from './errors.ts';
 
-interface ReadOptions {
-  readonly maxBytes: number;
-  /** False counts the bytes and forgets them: an over-long body is still 413, whoever sent it. */
-  readonly keep: boolean;
-}
+/** A body of which no byte comes for so long is given up, over HTTP as through a relay. */
+export const SILENT_BODY_MS = 60_000;
 
-/** @throws {RequestError} `body_too_large` as soon as the declared or the actual length says so */
-export function readBody(request: IncomingMessage, { maxBytes, keep }: ReadOptions): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    request.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      if (length > maxBytes) {
-        chunks.length = 0;
-        reject(bodyTooLarge(maxBytes));
-      } else if (keep) chunks.push(chunk);
-    });
-    request.on('end', () => resolve(Buffer.concat(chunks)));
-    request.on('error', reject);
-    request.on('close', () => {
-      // Most requests close whole; an error that nobody sees would cost them its stack.
-      if (!request.complete) reject(cutOff());
-    });
-  });
+interface BodyOptions {
+  readonly maxBytes: number;
+  readonly setTimer: SetTimer;
 }
 
 /**
- * The body as it comes. Leaving off in the middle ends nothing: whoever reads on later, reads on from there.
- * @throws {RequestError} `body_too_large` as soon as the actual length says so; `bad_request` where it is cut off
+ * The body as it comes, and no further than it is asked for. Leaving off in the middle ends nothing: whoever reads on
+ * later, reads on from there.
+ * @throws {RequestError} `body_too_large` as soon as the actual length says so; `bad_request` where it is cut off;
+ * `request_timeout` where it stalls
  */
-export function streamBody(request: IncomingMessage, maxBytes: number): AsyncIterable<Uint8Array> {
+export function bodyPieces(
+  request: IncomingMessage,
+  { maxBytes, setTimer }: BodyOptions,
+): AsyncIterableIterator<Uint8Array> {
   const chunks = request.iterator({ destroyOnReturn: false });
   let length = 0;
-  const body: AsyncIterable<Uint8Array> & AsyncIterator<Uint8Array> = {
-    [Symbol.asyncIterator]: () => body,
+  const pieces: AsyncIterableIterator<Uint8Array> = {
+    [Symbol.asyncIterator]: () => pieces,
     async next() {
-      const step: IteratorResult<Buffer, undefined> = await chunks.next().catch(() => Promise.reject(cutOff()));
+      const step = await soon(chunks, setTimer);
       if (step.done === true) return step;
       length += step.value.length;
       if (length <= maxBytes) return step;
@@ -47,9 +34,20 @@ export function streamBody(request: IncomingMessage, maxBytes: number): AsyncIte
       throw bodyTooLarge(maxBytes);
     },
   };
-  return body;
+  return pieces;
 }
 
+type Step = IteratorResult<Buffer, undefined>;
+
+function soon(chunks: AsyncIterator<Buffer, undefined>, setTimer: SetTimer): Promise<Step> {
+  return new Promise((resolve, reject) => {
+    const cancel = setTimer(SILENT_BODY_MS, () => reject(stalled()));
+    chunks
+      .next()
+      .then(resolve, () => reject(cutOff()))
+      .finally(cancel);
+  });
+}
 /** @throws {RequestError} `body_too_large`, before a byte of the body is read */
 export function checkDeclaredLength(request: IncomingMessage, maxBytes: number): void {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw bodyTooLarge(maxBytes);
@@ -71,11 +69,20 @@ export async function* answerEarly(text: string, request: IncomingMessage): Asyn
   yield text;
   if (isHeard(request) || request.destroyed) return;
   let dropped = 0;
+  const silence = setTimeout(() => request.destroy(), SILENT_BODY_MS);
   request.on('data', (chunk: Buffer) => {
     dropped += chunk.length;
+    silence.refresh();
     if (dropped > MAX_DRAIN_BYTES) request.destroy();
   });
   await new Promise((resolve) => request.once('end', resolve).once('close', resolve));
+  clearTimeout(silence);
+}
+
+function stalled(): RequestError {
+  const message = `No byte of the body came for ${SILENT_BODY_MS / 1000} seconds.`;
+  // RFC 9110 §15.5.9. What of the body may still come would be taken for the next request.
+  return new RequestError('request_timeout', message, { headers: { connection: 'close' } });
 }
 
 function cutOff(): RequestError {

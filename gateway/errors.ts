@@ -25,6 +25,7 @@ export type RequestErrorCode =
   | 'pairing_denied'
   | 'rate_limited'
   | 'records_gone'
+  | 'request_timeout'
   | 'storage_full'
   | 'storage_unavailable'
   | 'too_many_approvals'
@@ -63,6 +64,7 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   not_found: { status: 404, type: 'invalid_request_error' },
   method_not_allowed: { status: 405, type: 'invalid_request_error' },
   approval_expired: { status: 408, type: 'invalid_request_error' },
+  request_timeout: { status: 408, type: 'invalid_request_error' },
   already_dispatched: { status: 409, type: 'invalid_request_error' },
   approval_needs_code: { status: 409, type: 'invalid_request_error' },
   approval_settled: { status: 409, type: 'invalid_request_error' },

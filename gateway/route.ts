@@ -51,9 +51,9 @@ export interface GatewayRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** Empty on a route that reads a stream. */
-  readonly body: Uint8Array;
-  /** The body of a route that reads one. @throws {RequestError} `body_too_large` in the middle, when that shows */
+  /** The body's value, on a route that reads no stream. @throws {RequestError} `bad_request` if it is no JSON */
+  readonly json: () => unknown;
+  /** The body of a route that reads one. @throws {RequestError} `body_too_large` or `request_timeout`, when that shows */
   readonly stream: AsyncIterable<Uint8Array>;
   /** Whom limits count the request under; see `sourceOf`. */
   readonly party: string;

@@ -24,7 +24,9 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
       'content-type': 'application/json; charset=utf-8',
       'content-length': Buffer.byteLength(text),
     })
-    .send(isHeard(request.raw) ? text : Readable.from(answerEarly(text, request.raw)));
+    .send(
+      isHeard(request.raw) || outward.code === 'request_timeout' ? text : Readable.from(answerEarly(text, request.raw)),
+    );
 }
 
 /** A failed request as its client is told of it. */

@@ -17,7 +17,8 @@ import Fastify, {
   type FastifyRequest,
 } from 'fastify';
 import { setProcessTimer } from '../core/timer.ts';
-import { checkDeclaredLength, readBody, streamBody } from './body.ts';
+import { takeTurn } from '../core/turns.ts';
+import { bodyPieces, checkDeclaredLength } from './body.ts';
 import { NO_BODY_BYTES } from './bounds.ts';
 import { checkContentType, forgetMalformedContentType } from './content-type.ts';
 import { corsHeaders, preflightHeaders } from './cors.ts';
@@ -27,6 +28,7 @@ import { createIdentifier, type AccessSettings, type Identified, type Identifier
 import type { LiveRequests } from './live-requests.ts';
 import { decide, type Verdict } from './policy.ts';
 import { sendReply } from './reply.ts';
+import { RequestBody, readBody } from './request-body.ts';
 import { createInnerRunner, enterInner, type RunInner } from './sealed/inner-request.ts';
 import { createListener, type Listener } from './listener.ts';
 import type { Recorder } from './request-log/recorder.ts';
@@ -103,9 +105,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
     const route = routeOf(request);
-    const maxBytes = route?.maxBodyBytes ?? NO_BODY_BYTES;
-    const keep = isLetIn(judged.get(request.raw));
-    return keep && route?.readsStream === true ? streamBody(payload, maxBytes) : readBody(payload, { maxBytes, keep });
+    const pieces = bodyPieces(payload, { maxBytes: route?.maxBodyBytes ?? NO_BODY_BYTES, setTimer: setProcessTimer });
+    const keep = isLetIn(judged.get(request.raw)) && route?.handle !== undefined;
+    return keep && route.readsStream === true ? pieces : readBody(pieces, { keep, takeTurn });
   });
 
   app.addHook('onRequest', async (request, reply) => {
@@ -230,7 +232,7 @@ function judgeInner(reply: FastifyReply, route: Route | undefined, identifier: I
 }
 
 function isLetIn(found: Judged | undefined): boolean {
-  return found?.verdict.allowed === true && failureOf(found) === undefined;
+  return found?.verdict.allowed === true && failureOf(found) === undefined && !found.provenance.hasForeignHost;
 }
 
 function failureOf({ verdict, failure }: Judged): RequestError | undefined {
@@ -273,8 +275,8 @@ interface Answer {
 
 async function answer({ request, reply, route, options, found, noteIgnored }: Answer): Promise<FastifyReply> {
   if (!found.verdict.allowed) throw new TypeError('a refused request reached its handler');
-  const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
-  checkContentType(route.access, request.headers['content-type'], body.length);
+  const body = request.body instanceof RequestBody ? request.body : NO_BODY;
+  checkContentType(route.access, request.headers['content-type'], body.bytes);
   if (route.handle === undefined) {
     throw new RequestError('not_implemented', 'This version of Postern does not have this endpoint yet.');
   }
@@ -293,7 +295,7 @@ async function answer({ request, reply, route, options, found, noteIgnored }: An
       params: stringParams(request.params),
       query,
       headers: request.headers,
-      body,
+      json: () => body.json(),
       stream: isStream(request.body) ? request.body : noBody(),
       party: sourceOf(request.raw.socket.remoteAddress),
       signal: gone.signal,
@@ -305,6 +307,8 @@ async function answer({ request, reply, route, options, found, noteIgnored }: An
   await sendReply(reply, record.watchReply(result));
   return reply;
 }
+
+const NO_BODY = new RequestBody({ keep: false });
 
 function isStream(body: unknown): body is AsyncIterable<Uint8Array> {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;

@@ -10,6 +10,7 @@ import Database from 'better-sqlite3';
 import { z } from 'zod';
 import { isRecord } from '../json.ts';
 import { writeFileAtomically } from './atomic-file.ts';
+import { parseBoundedJson } from '../json/json-reader.ts';
 
 export function homeFolder(environment: Readonly<Record<string, string | undefined>>): string {
   return resolve(environment['SVC_HOME'] || join(homedir(), '.service'));
@@ -50,7 +51,7 @@ export async function readRunFile(home: string): Promise<RunFile | undefined> {
   const text = await readFile(runFilePath(home), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
   try {
-    return runFileSchema.parse(JSON.parse(text));
+    return runFileSchema.parse(parseBoundedJson(text));
   } catch {
     return undefined;
   }

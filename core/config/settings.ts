@@ -11,6 +11,7 @@ import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { isRecord } from '../json.ts';
 import { writeFileAtomically } from './atomic-file.ts';
+import { parseBoundedJson } from '../json/json-reader.ts';
 
 const origin = z.string().refine((value) => value === '*' || (URL.canParse(value) && new URL(value).origin === value), {
   error: 'expected "*" or an origin such as "https://app.example"',
@@ -260,7 +261,7 @@ function parseJson(text: string, path: string): Record<string, unknown> {
 
 function tryJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBoundedJson(text);
   } catch {
     return undefined;
   }

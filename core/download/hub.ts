@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { DownloadError } from './download-error.ts';
 import type { HttpAnswer, HttpClient } from './http-client.ts';
 import { refusal, type Subject } from './refusal.ts';
+import { parseBoundedJson } from '../json/json-reader.ts';
 
 export interface HubFile {
   /** Within the repository, as the hub says it: not to be used as a path before it was checked. */
@@ -109,7 +110,7 @@ async function readText({ body }: HttpAnswer): Promise<string> {
 
 function tryJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBoundedJson(text);
   } catch {
     return undefined;
   }

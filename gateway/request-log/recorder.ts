@@ -7,6 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { callerName, callOwnerOf, type Caller } from '../caller.ts';
 import { outwardError, type ErrorCode } from '../errors.ts';
 import type { AccessClass } from '../policy.ts';
+import { RequestBody } from '../request-body.ts';
 import type { Reply, Services } from '../route.ts';
 import { whenClosed } from '../when-closed.ts';
 import { InferenceRecord } from './inference-record.ts';
@@ -156,7 +157,7 @@ export class RequestRecord {
     }
     const { body } = this.#request;
     return {
-      requestBody: body instanceof Uint8Array ? bodyText(textOf(body), secrets) : undefined,
+      requestBody: body instanceof RequestBody ? bodyText(textOf(body.head()), secrets) : undefined,
       // Of a stream the model's own words: in the events they stand in fragments, and no secret could be seen in them.
       responseBody: bodyText(typeof payload === 'string' ? payload : this.#inference.text, secrets),
     };

@@ -1,7 +1,7 @@
 /** `/admin/devices`: the paired devices, for the owner at this machine. */
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { RequestError } from '../errors.ts';
-import { parseBody, parseJsonBody } from '../json-body.ts';
+import { parseBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 import { encodeDevice, renameDeviceSchema } from '../wire/pairings.ts';
@@ -30,8 +30,8 @@ export const renameDevice: Route = {
   method: 'POST',
   summary: 'Call a device something else.',
   body: renameDeviceSchema,
-  async handle({ params, body }, { keys }) {
-    const { name } = parseBody(renameDeviceSchema, parseJsonBody(body));
+  async handle({ params, json }, { keys }) {
+    const { name } = parseBody(renameDeviceSchema, json());
     const { devices } = await keys.openPairings();
     const id = params['id'] ?? '';
     devices.rename(id, name);

@@ -4,7 +4,7 @@ import { gatewayPublicKey } from '../../identity/gateway-name.ts';
 import { MAX_OPEN_INVITES, TooManyInvites, type InviteRegistry } from '../../identity/node/invite-registry.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { RequestError } from '../errors.ts';
-import { parseBody, parseJsonBody } from '../json-body.ts';
+import { parseBody } from '../json-body.ts';
 import { encodeRelay } from '../relays.ts';
 import type { Route } from '../route.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
@@ -24,8 +24,8 @@ export const createInvite: Route = {
   summary:
     'Make an invite, which pairs one device: for one agent or for all, for 60 to 3600 seconds (600 unless said), with a question to the owner when a device comes, with a plain access key beside the device’s own. The answer is the only place where its code is ever shown.',
   body: createInviteSchema,
-  async handle({ body }, { keys, gatewayFacts, appOrigin, relays }) {
-    const wish = inviteWishOf(parseBody(createInviteSchema, parseJsonBody(body)));
+  async handle({ json }, { keys, gatewayFacts, appOrigin, relays }) {
+    const wish = inviteWishOf(parseBody(createInviteSchema, json()));
     const pairings = await keys.openPairings();
     const gatewayKey = pairings.gatewayKey();
     const facts = gatewayFacts(gatewayKey);

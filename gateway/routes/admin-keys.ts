@@ -1,7 +1,7 @@
 /** `/admin/keys`: makes, lists and revokes access keys, for the owner at this machine. */
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { RequestError } from '../errors.ts';
-import { parseBody, parseJsonBody } from '../json-body.ts';
+import { parseBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
 import { createKeySchema, encodeKey, wishOf } from '../wire/access-keys.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
@@ -30,8 +30,8 @@ export const createKey: Route = {
   summary:
     'Make an access key: for one agent or for all, with a label, for so many seconds (null: for good; else 90 days). The answer is the only place where it is ever shown.',
   body: createKeySchema,
-  async handle({ body }, { keys, now }) {
-    const wish = wishOf(parseBody(createKeySchema, parseJsonBody(body)));
+  async handle({ json }, { keys, now }) {
+    const wish = wishOf(parseBody(createKeySchema, json()));
     const { token, key } = (await keys.open()).create(wish);
     return { status: 201, headers: { 'cache-control': 'no-store' }, body: { token, ...encodeKey(key, now()) } };
   },

@@ -1,7 +1,7 @@
 /** `/admin/models*`: which models are loaded, and the owner's hand on that. */
 import { z } from 'zod';
 import { NO_BODY_BYTES } from '../bounds.ts';
-import { parseBody, parseJsonBody } from '../json-body.ts';
+import { parseBody } from '../json-body.ts';
 import type { Route, Services } from '../route.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 
@@ -27,8 +27,8 @@ export const loadModel: Route = {
   summary: 'Load a model before anybody asks it; answers when it is ready.',
   body: whichModel,
   encodeError: encodeOpenAiError,
-  async handle({ body }, services) {
-    const { model } = parseBody(whichModel, parseJsonBody(body));
+  async handle({ json }, services) {
+    const { model } = parseBody(whichModel, json());
     await services.inference.load(model);
     return { body: { models: loadedModels(services) } };
   },
@@ -43,8 +43,8 @@ export const unloadModel: Route = {
   summary: 'Unload a model when the calls that use it are done; answers when its memory is free.',
   body: whichModel,
   encodeError: encodeOpenAiError,
-  async handle({ body }, services) {
-    const { model } = parseBody(whichModel, parseJsonBody(body));
+  async handle({ json }, services) {
+    const { model } = parseBody(whichModel, json());
     await services.inference.unload(model);
     return { body: { models: loadedModels(services) } };
   },

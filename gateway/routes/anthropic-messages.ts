@@ -1,6 +1,5 @@
 /** `POST /v1/messages` and `POST /v1/messages/count_tokens`. Tools that the model calls are run by the client. */
 import { PUBLIC_BODY_BYTES } from '../bounds.ts';
-import { parseJsonBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
 import { encodeAnthropicError } from '../wire/anthropic-error.ts';
 import {
@@ -24,8 +23,8 @@ export const createMessage: Route = {
   summary: 'Anthropic messages.',
   body: messagesRequestSchema,
   encodeError: encodeAnthropicError,
-  async handle({ body, signal }, { inference }) {
-    const request = parseMessagesRequest(parseJsonBody(body));
+  async handle({ json, signal }, { inference }) {
+    const request = parseMessagesRequest(json());
     const model = await inference.languageModel(request.model);
     const call = { ...request.call, abortSignal: signal };
     const envelope: MessageEnvelope = {
@@ -49,8 +48,8 @@ export const countMessageTokens: Route = {
   summary: 'Count the tokens of an Anthropic message request.',
   body: countTokensRequestSchema,
   encodeError: encodeAnthropicError,
-  async handle({ body, signal }, { inference }) {
-    const { model, call, ignored } = parseCountTokensRequest(parseJsonBody(body));
+  async handle({ json, signal }, { inference }) {
+    const { model, call, ignored } = parseCountTokensRequest(json());
     const tokens = await inference.countPromptTokens(model, { ...call, abortSignal: signal });
     return { headers: ignoredHeaders(ignored), body: { input_tokens: tokens } };
   },

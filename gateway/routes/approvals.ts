@@ -4,7 +4,7 @@ import type { ApprovalOutcome, DecisionResult } from '../../core/approvals/appro
 import { ServiceError } from '../../core/errors.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { RequestError } from '../errors.ts';
-import { parseBody, parseJsonBody } from '../json-body.ts';
+import { parseBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
 import { encodeApprovals } from '../wire/approvals.ts';
 import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
@@ -32,8 +32,8 @@ export const decideApproval: Route = {
   summary: 'Approve or deny; answers with the outcome, or 409 where it was settled before.',
   body: decisionBody,
   encodeError: encodeOpenAiError,
-  handle({ params, body }, { approvals }) {
-    const { decision } = parseBody(decisionBody, parseJsonBody(body));
+  handle({ params, json }, { approvals }) {
+    const { decision } = parseBody(decisionBody, json());
     const id = params['id'] ?? '';
     const outcome = decision === 'approve' ? 'approved' : 'denied';
     const refusal = refusalOf(approvals.decide(id, outcome));

@@ -1,6 +1,5 @@
 /** `POST /v1/chat/completions`. Tools that the model calls are run by the client, never here. */
 import { PUBLIC_BODY_BYTES } from '../bounds.ts';
-import { parseJsonBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
 import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
 import { objectId } from '../wire/object-id.ts';
@@ -17,18 +16,23 @@ export const chatCompletions: Route = {
   summary: 'OpenAI chat completions.',
   body: chatRequestSchema,
   encodeError: encodeOpenAiError,
-  async handle({ body, signal }, { inference, now }) {
-    const request = parseChatRequest(parseJsonBody(body));
+  async handle({ json, signal }, { inference, now }) {
+    const request = parseChatRequest(json());
     const model = await inference.languageModel(request.model);
     const call = { ...request.call, abortSignal: signal };
-    const envelope: ChatEnvelope = {
+    const created = Math.floor(now() / 1000);
+    // A prompt that the model refuses is not hashed: it may be as long as the body.
+    const envelope = (): ChatEnvelope => ({
       id: objectId('chatcmpl-'),
-      created: Math.floor(now() / 1000),
+      created,
       model: model.modelId,
       prefixHash: prefixHash(call),
-    };
-    if (!request.stream) return { body: encodeChatResponse(envelope, await model.doGenerate(call)) };
+    });
+    if (!request.stream) {
+      const answer = await model.doGenerate(call);
+      return { body: encodeChatResponse(envelope(), answer) };
+    }
     const { stream } = await model.doStream(call);
-    return { headers: EVENT_STREAM_HEADERS, body: encodeChatStream(envelope, stream, request) };
+    return { headers: EVENT_STREAM_HEADERS, body: encodeChatStream(envelope(), stream, request) };
   },
 };

@@ -1,6 +1,5 @@
 /** `POST /v1/completions`: goes on with a text, with no chat template around it. */
 import { PUBLIC_BODY_BYTES } from '../bounds.ts';
-import { parseJsonBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
 import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
 import { objectId } from '../wire/object-id.ts';
@@ -21,8 +20,8 @@ export const completions: Route = {
   summary: 'OpenAI text completions: goes on from the prompt as it stands.',
   body: completionRequestSchema,
   encodeError: encodeOpenAiError,
-  async handle({ body, signal }, { inference, now }) {
-    const request = parseCompletionRequest(parseJsonBody(body));
+  async handle({ json, signal }, { inference, now }) {
+    const request = parseCompletionRequest(json());
     const model = await inference.languageModel(request.model);
     const call = { ...request.call, abortSignal: signal };
     const envelope: CompletionEnvelope = {

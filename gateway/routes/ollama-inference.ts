@@ -1,6 +1,5 @@
 /** `POST /api/chat` and `POST /api/generate`, Ollama's two ways to ask a model. */
 import { PUBLIC_BODY_BYTES } from '../bounds.ts';
-import { parseJsonBody } from '../json-body.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
 import { ignoredHeaders } from '../wire/ignored.ts';
 import { NDJSON_HEADERS } from '../wire/ndjson.ts';
@@ -29,8 +28,7 @@ export const ollamaChat: Route = {
   summary: 'Ollama chat.',
   body: ollamaChatRequestSchema,
   encodeError: encodeOllamaError,
-  handle: (request, services) =>
-    answer({ route: 'chat', ask: parseChatRequest(parseJsonBody(request.body)) }, request, services),
+  handle: (request, services) => answer({ route: 'chat', ask: parseChatRequest(request.json()) }, request, services),
 };
 
 export const ollamaGenerate: Route = {
@@ -43,7 +41,7 @@ export const ollamaGenerate: Route = {
   body: ollamaGenerateRequestSchema,
   encodeError: encodeOllamaError,
   handle: (request, services) =>
-    answer({ route: 'generate', ask: parseGenerateRequest(parseJsonBody(request.body)) }, request, services),
+    answer({ route: 'generate', ask: parseGenerateRequest(request.json()) }, request, services),
 };
 
 interface Asked {

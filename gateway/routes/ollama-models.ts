@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceError } from '../../core/errors.ts';
 import type { InstalledModel } from '../../core/inference/model-catalog.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
-import { parseJsonBody } from '../json-body.ts';
 import type { Route, Services } from '../route.ts';
 import { encodeOllamaError } from '../wire/ollama-error.ts';
 import {
@@ -49,8 +48,8 @@ export const ollamaShow: Route = {
   summary: 'What is in a model, in Ollama style.',
   body: ollamaShowRequestSchema,
   encodeError: encodeOllamaError,
-  async handle({ body }, { catalog, modelDetails }) {
-    const model = await catalog.resolve(parseShowRequest(parseJsonBody(body)));
+  async handle({ json }, { catalog, modelDetails }) {
+    const model = await catalog.resolve(parseShowRequest(json()));
     const details = await modelDetails.read(model);
     if (details === undefined) {
       throw new ServiceError('engine_failed', 'The model file can not be read: it is damaged, or no GGUF file.');

@@ -7,7 +7,7 @@ import type { ResponseStore, StoredResponse } from '../../core/responses/respons
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
 import { ownerOf, type Caller } from '../caller.ts';
 import { RequestError, type OutwardError } from '../errors.ts';
-import { parseBody, parseJsonBody } from '../json-body.ts';
+import { parseBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
 import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
 import { ignoredHeaders } from '../wire/ignored.ts';
@@ -33,10 +33,10 @@ export const createResponse: Route = {
   summary: 'Open Responses.',
   body: responsesRequestSchema,
   encodeError,
-  async handle({ body, caller, signal }, { inference, responses, now }) {
+  async handle({ json, caller, signal }, { inference, responses, now }) {
     const owner = ownerOf(caller);
     const key = objectId('');
-    const sent = parseResponsesBody(parseJsonBody(body));
+    const sent = parseResponsesBody(json());
     const previousId = sent.previous_response_id ?? undefined;
     const request = parseResponsesRequest(sent, { key, ...earlier({ responses, owner, previousId }) });
     const model = await inference.languageModel(request.model);
@@ -165,10 +165,10 @@ interface Asked {
 function earlier({ responses, owner, previousId }: Asked): Earlier {
   const conversation = previousId === undefined ? [] : responses.conversation(owner, previousId);
   if (conversation === undefined) throw previousNotFound();
-  const looked = new Map<string, readonly Item[]>();
-  const itemsOfResponse = (id: string): readonly Item[] => {
+  const looked = new Map<string, ReadonlyMap<string, Item>>();
+  const itemsOfResponse = (id: string): ReadonlyMap<string, Item> => {
     const response = responses.find(owner, id);
-    return response === undefined ? [] : itemsOf(response);
+    return new Map(response === undefined ? [] : itemsOf(response).map((item) => [item.id, item]));
   };
   return {
     conversation: conversation.flatMap(itemsOf),
@@ -177,7 +177,7 @@ function earlier({ responses, owner, previousId }: Asked): Earlier {
       if (response === undefined) return undefined;
       const items = looked.get(response) ?? itemsOfResponse(response);
       looked.set(response, items);
-      return items.find((item) => item.id === id);
+      return items.get(id);
     },
   };
 }

@@ -6,7 +6,7 @@
  * on here; which types those were is noted. Fields without a meaning here (`cache_control`, `citations`) are let be.
  */
 import { z } from 'zod';
-import { mediaPart, type MediaPart } from './media-part.ts';
+import { mediaPart, MAX_URL_LENGTH, type MediaPart } from './media-part.ts';
 
 const textBlockSchema = z.object({ type: z.literal('text'), text: z.string() });
 
@@ -15,7 +15,7 @@ const base64SourceSchema = z.object({
   media_type: z.string().min(1),
   data: z.string(),
 });
-const urlSourceSchema = z.object({ type: z.literal('url'), url: z.url() });
+const urlSourceSchema = z.object({ type: z.literal('url'), url: z.url().max(MAX_URL_LENGTH) });
 
 const imageBlockSchema = z.object({
   type: z.literal('image'),

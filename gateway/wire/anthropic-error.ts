@@ -35,6 +35,7 @@ const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
   invite_over: 'invalid_request_error',
   invite_used: 'invalid_request_error',
   records_gone: 'invalid_request_error',
+  request_timeout: 'invalid_request_error',
   method_not_allowed: 'invalid_request_error',
   unsupported_media_type: 'invalid_request_error',
   not_implemented: 'invalid_request_error',

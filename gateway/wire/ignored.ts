@@ -11,11 +11,11 @@ const MAX_NAME_LENGTH = 64;
 
 /** @param ignored names such as `tools.web_search`; repeated ones count once. No header where there is none. */
 export function ignoredHeaders(ignored: Iterable<string>): Readonly<Record<string, string>> {
-  const names = new Set([...ignored].map((name) => name.replace(/[^\w.-]/g, '_').slice(0, MAX_NAME_LENGTH)));
+  const names = new Set([...ignored].map((name) => name.slice(0, MAX_NAME_LENGTH).replace(/[^\w.-]/g, '_')));
   return names.size === 0 ? {} : { [IGNORED_HEADER]: [...names].slice(0, MAX_NAMES).join(', ') };
 }
 
 /** `web_search_20250305` is `web_search`: vendors date the versions of their hosted tools. */
 export function withoutVersion(toolType: string): string {
-  return toolType.replace(/_\d{8}$/, '');
+  return toolType.slice(0, MAX_NAME_LENGTH).replace(/_\d{8}$/, '');
 }

@@ -2,13 +2,13 @@
  * Ollama's chat messages into the model port's prompt. Pure.
  *
  * A tool's result says which call it answers by `tool_call_id`, or only by `tool_name`, or, from old clients, not at
- * all. So the calls that still wait for a result are remembered in their order, and a result without an id is the
- * first one's that its name fits.
+ * all; `ollama-open-calls.ts` finds it.
  */
 import type { LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
 import { z } from 'zod';
 import { RequestError } from '../errors.ts';
 import { mediaPart } from './media-part.ts';
+import { createOpenCalls, type OpenCall, type OpenCalls } from './ollama-open-calls.ts';
 
 const toolCallSchema = z.object({
   id: z.string().min(1).nullish(),
@@ -48,14 +48,9 @@ type Message = z.output<typeof messageSchema>;
 type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 type ToolMessage = Extract<Message, { role: 'tool' }>;
 
-interface OpenCall {
-  readonly id: string;
-  readonly name: string;
-}
-
 /** @throws {RequestError} `bad_request` for a tool result that no call waits for */
 export function parsePrompt(messages: readonly Message[]): LanguageModelV3Prompt {
-  const open: OpenCall[] = [];
+  const open = createOpenCalls();
   return messages.map((message, index): LanguageModelV3Message => {
     if (message.role !== 'user') refuseImages(message, index);
     switch (message.role) {
@@ -65,7 +60,7 @@ export function parsePrompt(messages: readonly Message[]): LanguageModelV3Prompt
         return { role: 'user', content: userContent(message) };
       case 'assistant': {
         const calls = toolCalls(message, index);
-        open.push(...calls.map(({ toolCallId, toolName }) => ({ id: toolCallId, name: toolName })));
+        for (const { toolCallId, toolName } of calls) open.add({ id: toolCallId, name: toolName });
         return { role: 'assistant', content: [...spoken(message), ...calls] };
       }
       case 'tool': {
@@ -108,13 +103,11 @@ function toolCalls(message: AssistantMessage, messageIndex: number) {
   }));
 }
 
-/** Takes the call that this message answers off the list. */
-function takeCall(open: OpenCall[], { tool_call_id: id, tool_name: name }: ToolMessage, index: number): OpenCall {
-  const byId = id ? open.findIndex((call) => call.id === id) : -1;
-  const byName = name ? open.findIndex((call) => call.name === name) : -1;
-  const position = byId >= 0 ? byId : name ? byName : id ? -1 : 0;
-  const [call] = position < 0 ? [] : open.splice(position, 1);
+/** @throws {RequestError} `bad_request` where no call waits for this result */
+function takeCall(open: OpenCalls, message: ToolMessage, index: number): OpenCall {
+  const call = open.take(message);
   if (call !== undefined) return call;
+  const { tool_call_id: id, tool_name: name } = message;
   const param = `messages[${index}]${name ? '.tool_name' : id ? '.tool_call_id' : ''}`;
   throw new RequestError('bad_request', `${param}: no assistant message before it has such a call without a result`, {
     param,

@@ -130,7 +130,7 @@ const GO_DURATION = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|
 
 /** Seconds as a number, or a duration with units; negative means for ever. */
 export const keepAliveSchema = z
-  .union([z.number(), z.string().regex(GO_DURATION)], {
+  .union([z.number(), z.string().max(64, { abort: true }).regex(GO_DURATION)], {
     error: 'expected a number of seconds, or a duration such as "5m" or "1h30m"',
   })
   .nullish();

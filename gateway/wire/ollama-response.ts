@@ -12,7 +12,7 @@ import type { ModelStreamPart } from '../../core/inference/model-port.ts';
 import { outwardError } from '../errors.ts';
 import { encodeLine } from './ndjson.ts';
 import { encodeOllamaError } from './ollama-error.ts';
-import { parseToolArguments } from './tool-arguments.ts';
+import { createToolArgumentsParser } from './tool-arguments.ts';
 
 export type OllamaRoute = 'chat' | 'generate';
 
@@ -127,7 +127,7 @@ async function* answerLines(envelope: OllamaEnvelope, parts: AsyncIterable<Model
 
 /** @throws {ServiceError} for arguments that are no object: this style has no way to pass them on */
 function toolCall(call: Extract<ModelStreamPart, { type: 'tool-call' }>, index: number): ToolCall {
-  const input = parseToolArguments(call.input);
+  const input = createToolArgumentsParser()(call.input);
   if (isRecord(input)) return { id: call.toolCallId, function: { index, name: call.toolName, arguments: input } };
   throw new ServiceError('engine_failed', 'The model called a tool with arguments that are not a JSON object.');
 }

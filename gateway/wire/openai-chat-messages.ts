@@ -3,7 +3,7 @@ import type { LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/prov
 import { z } from 'zod';
 import { RequestError } from '../errors.ts';
 import { mediaPart, type MediaPart } from './media-part.ts';
-import { parseToolArguments } from './tool-arguments.ts';
+import { createToolArgumentsParser, type ParseToolArguments } from './tool-arguments.ts';
 
 const textPartSchema = z.object({ type: z.literal('text'), text: z.string() });
 
@@ -52,6 +52,7 @@ type AssistantContent = Extract<LanguageModelV3Message, { role: 'assistant' }>['
 /** @throws {RequestError} `bad_request` for a tool result whose call is not in the conversation */
 export function parsePrompt(messages: readonly Message[]): LanguageModelV3Prompt {
   const toolNames = new Map<string, string>();
+  const parseArguments = createToolArgumentsParser();
   return messages.map((message, index): LanguageModelV3Message => {
     switch (message.role) {
       case 'system':
@@ -61,7 +62,7 @@ export function parsePrompt(messages: readonly Message[]): LanguageModelV3Prompt
         return { role: 'user', content: userContent(message.content) };
       case 'assistant':
         for (const call of message.tool_calls ?? []) toolNames.set(call.id, call.function.name);
-        return { role: 'assistant', content: assistantContent(message) };
+        return { role: 'assistant', content: assistantContent(message, parseArguments) };
       case 'tool': {
         const toolName = toolNames.get(message.tool_call_id);
         if (toolName === undefined) throw unknownCall(index);
@@ -101,7 +102,7 @@ function userContent(
   });
 }
 
-function assistantContent(message: AssistantMessage): AssistantContent {
+function assistantContent(message: AssistantMessage, parseArguments: ParseToolArguments): AssistantContent {
   const { content, refusal, reasoning_content: reasoning, tool_calls: calls } = message;
   const texts =
     typeof content === 'string'
@@ -114,7 +115,7 @@ function assistantContent(message: AssistantMessage): AssistantContent {
       type: 'tool-call' as const,
       toolCallId: call.id,
       toolName: call.function.name,
-      input: parseToolArguments(call.function.arguments),
+      input: parseArguments(call.function.arguments),
     })),
   ];
 }

@@ -7,6 +7,7 @@
  */
 import { z } from 'zod';
 import { RequestError } from '../errors.ts';
+import { MAX_NAMESPACE_LENGTH } from './responses-tools.ts';
 import { itemId, outputText, type ContentPart, type Item } from './responses-items.ts';
 
 const inputTextPart = z.object({ type: z.literal(['input_text', 'text']), text: z.string() });
@@ -58,8 +59,8 @@ const functionCallSchema = z.object({
   type: z.literal('function_call'),
   id: ownId,
   call_id: z.string().min(1),
-  name: z.string().min(1),
-  namespace: z.string().nullish(),
+  name: z.string().min(1).max(MAX_NAMESPACE_LENGTH),
+  namespace: z.string().max(MAX_NAMESPACE_LENGTH).nullish(),
   arguments: z.string(),
 });
 

@@ -86,6 +86,6 @@ export function responseId(key: string): string {
 
 /** The response that an item is part of, told from the item's id; `undefined` when the id is none of ours. */
 export function responseIdOfItem(id: string): string | undefined {
-  const key = /^[a-z]+_([0-9a-f]{24})[0-9a-f]{4,}$/.exec(id)?.[1];
+  const key = /^[a-z]{1,8}_([0-9a-f]{24})[0-9a-f]{4,8}$/.exec(id)?.[1];
   return key === undefined ? undefined : responseId(key);
 }

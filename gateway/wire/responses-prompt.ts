@@ -5,9 +5,9 @@
  */
 import type { LanguageModelV3Message, LanguageModelV3Prompt, LanguageModelV3ToolResultOutput } from '@ai-sdk/provider';
 import { mediaPart, type MediaPart } from './media-part.ts';
-import type { ContentPart, FunctionCallItem, Item, MessageItem, ReasoningItem } from './responses-items.ts';
+import type { ContentPart, Item, MessageItem, ReasoningItem } from './responses-items.ts';
 import type { FunctionName } from './responses-tools.ts';
-import { parseToolArguments } from './tool-arguments.ts';
+import { createToolArgumentsParser } from './tool-arguments.ts';
 
 type AssistantPart = Extract<LanguageModelV3Message, { role: 'assistant' }>['content'][number];
 type TextPart = { readonly type: 'text'; readonly text: string };
@@ -23,6 +23,7 @@ interface Conversation {
 export function parsePrompt({ instructions, items, modelName }: Conversation): LanguageModelV3Prompt {
   const prompt: LanguageModelV3Prompt = [];
   const toolNames = new Map<string, string>();
+  const parseArguments = createToolArgumentsParser();
   if (instructions !== undefined) prompt.push({ role: 'system', content: instructions });
   for (const item of items) {
     switch (item.type) {
@@ -35,7 +36,12 @@ export function parsePrompt({ instructions, items, modelName }: Conversation): L
       case 'function_call': {
         const toolName = modelName(item);
         toolNames.set(item.call_id, toolName);
-        assistantContent(prompt).push(callPart(item, toolName));
+        assistantContent(prompt).push({
+          type: 'tool-call',
+          toolCallId: item.call_id,
+          toolName,
+          input: parseArguments(item.arguments),
+        });
         break;
       }
       case 'function_call_output': {
@@ -98,10 +104,6 @@ function mediaOf(part: ContentPart): MediaPart | undefined {
 function reasoningParts({ content, summary }: ReasoningItem): AssistantPart[] {
   const text = (content ?? summary).map((part) => part.text).join('\n\n');
   return text === '' ? [] : [{ type: 'reasoning', text }];
-}
-
-function callPart(item: FunctionCallItem, toolName: string): AssistantPart {
-  return { type: 'tool-call', toolCallId: item.call_id, toolName, input: parseToolArguments(item.arguments) };
 }
 
 function resultOutput(output: string | readonly ContentPart[]): LanguageModelV3ToolResultOutput {

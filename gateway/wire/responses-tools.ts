@@ -13,6 +13,9 @@ import { defined } from './defined.ts';
 /** What every client and model takes as a function's name. */
 const MAX_NAME_LENGTH = 64;
 
+/** Joined to a function's name, which is cut where that is too long. */
+export const MAX_NAMESPACE_LENGTH = 256;
+
 const functionToolSchema = z.object({
   type: z.literal('function'),
   name: z.string().regex(/^[\w.-]{1,64}$/, 'expected 1 to 64 letters, digits, "_", "-" or "."'),
@@ -26,7 +29,7 @@ const customToolSchema = z.object({ type: z.literal('custom') });
 
 const namespaceToolSchema = z.object({
   type: z.literal('namespace'),
-  name: z.string().min(1),
+  name: z.string().min(1).max(MAX_NAMESPACE_LENGTH),
   tools: z.array(z.discriminatedUnion('type', [functionToolSchema, customToolSchema])),
 });
 
@@ -59,8 +62,8 @@ type Tool = z.output<typeof toolSchema>;
 
 const namedFunctionSchema = z.object({
   type: z.literal('function'),
-  name: z.string(),
-  namespace: z.string().nullish(),
+  name: z.string().max(MAX_NAMESPACE_LENGTH),
+  namespace: z.string().max(MAX_NAMESPACE_LENGTH).nullish(),
 });
 
 const allowedToolsSchema = z.object({

@@ -1,5 +1,6 @@
 /** Another app's small files, read so that whatever lies there can do no harm. */
 import { readFile, stat } from 'node:fs/promises';
+import { parseBoundedJson } from '../../json/json-reader.ts';
 
 /** Settings and manifests are a few kilobytes. */
 const MAX_BYTES = 1024 * 1024;
@@ -15,7 +16,7 @@ export async function readSmallFile(path: string): Promise<string | undefined> {
 export async function readSmallJson(path: string): Promise<unknown> {
   const text = await readSmallFile(path);
   try {
-    return text === undefined ? undefined : JSON.parse(text);
+    return text === undefined ? undefined : parseBoundedJson(text);
   } catch {
     return undefined;
   }

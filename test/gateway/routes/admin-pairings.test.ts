@@ -48,8 +48,7 @@ async function ask(route: Route, { body = {}, id = '', appOrigin, relays = [] }:
     appOrigin,
     relays: { list: () => relays },
   } as unknown as Services;
-  const bytes = new TextEncoder().encode(JSON.stringify(body));
-  return route.handle!({ body: bytes, params: { id } } as unknown as GatewayRequest, services);
+  return route.handle!({ json: () => body, params: { id } } as unknown as GatewayRequest, services);
 }
 
 const make = async (asking: Asking = {}) => (await ask(createInvite, asking)).body as MadeInvite;

@@ -91,8 +91,7 @@ async function send(
   { services }: Fake,
   signal = new AbortController().signal,
 ): Promise<Reply> {
-  const bytes = new TextEncoder().encode(JSON.stringify(body));
-  return route.handle!({ body: bytes, signal } as GatewayRequest, services);
+  return route.handle!({ json: () => body, signal } as GatewayRequest, services);
 }
 
 async function textOf({ body }: Reply): Promise<string> {

@@ -83,7 +83,7 @@ async function ask(route: Route, { as = 'owner', body, id, query = '', signal }:
     params: id === undefined ? {} : { id },
     query: new URLSearchParams(query),
     headers: {},
-    body: new TextEncoder().encode(JSON.stringify({ model: 'm', input: 'Hello', ...body })),
+    json: () => ({ model: 'm', input: 'Hello', ...body }),
     stream: (async function* () {})(),
     party: '',
     signal: signal ?? new AbortController().signal,

@@ -2,14 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RequestError } from '../../../gateway/errors.ts';
-import { parseJsonBody } from '../../../gateway/json-body.ts';
 import { parseChatRequest } from '../../../gateway/wire/openai-chat-request.ts';
 import { runs } from '../../support/sampling.ts';
 
 const golden = new URL('golden/openai-chat/requests/', import.meta.url);
 const user = [{ role: 'user', content: 'Hello' }];
 const parse = (fields: object) => parseChatRequest({ model: 'm', messages: user, ...fields });
-const bytes = (text: string) => new TextEncoder().encode(text);
 
 test.each(readdirSync(golden).filter((name) => name.endsWith('.json')))('golden: %s', async (name) => {
   const { request, call } = JSON.parse(readFileSync(new URL(name, golden), 'utf8')) as {
@@ -58,30 +56,6 @@ describe('what is refused, and which field is named', () => {
     const refusal = (): unknown => parse(fields);
     expect(refusal).toThrow(RequestError);
     expect(refusal).toThrow(expect.objectContaining({ code: 'bad_request', param }));
-  });
-
-  test.each<[string, string]>([
-    ['', 'no body'],
-    ['{', 'not valid JSON'],
-    ['{"a":NaN}', 'not valid JSON'],
-    ['{"a":1}{', 'not valid JSON'],
-    [`${'['.repeat(50_000)}${']'.repeat(50_000)}`, 'nested more than 100'],
-    [`${'{"a":'.repeat(101)}1${'}'.repeat(101)}`, 'nested more than 100'],
-  ])('a body such as %.20s', (body, message) => {
-    expect(() => parseJsonBody(bytes(body))).toThrow(message);
-  });
-
-  test.each([[[0xff, 0xfe]], [[0x22, 0xc3, 0x28, 0x22]], [[0x22, 0xed, 0xa0, 0x80, 0x22]]])(
-    'invalid UTF-8 %j',
-    (raw) => {
-      expect(() => parseJsonBody(Uint8Array.from(raw))).toThrow('UTF-8');
-    },
-  );
-
-  test('an error never quotes the body', () => {
-    expect(() => parseJsonBody(bytes('{"prompt":"my secret",}'))).toThrow(
-      /^The body is not valid JSON \(at position \d+\)\.$/,
-    );
   });
 
   test.each([null, 7, 'text', true, []])('a body that is %j, not an object', (body) => {
