@@ -6,6 +6,7 @@
 import { JsonError } from '../core/json/json-error.ts';
 import { JsonReader } from '../core/json/json-reader.ts';
 import type { TakeTurn } from '../core/turns.ts';
+import type { BodyLease } from './body-budget.ts';
 import { RequestError } from './errors.ts';
 
 /** What the request log may look at. */
@@ -27,6 +28,11 @@ export class RequestBody {
   /** @param keep false counts the bytes and forgets them */
   constructor({ keep }: { readonly keep: boolean }) {
     this.#reader = keep ? new JsonReader() : undefined;
+  }
+
+  /** Whether what comes is still kept, in any form. */
+  get isKept(): boolean {
+    return this.#reader !== undefined && this.#fault === undefined;
   }
 
   get bytes(): number {
@@ -74,18 +80,23 @@ export class RequestBody {
 interface ReadOptions {
   readonly keep: boolean;
   readonly takeTurn: TakeTurn;
+  /** For the memory of what is kept; given back at once where that is nothing. */
+  readonly lease: BodyLease;
 }
 
-/** @throws what the pieces throw */
+/** @throws what the pieces throw, and what the lease refuses */
 export async function readBody(
   pieces: AsyncIterable<Uint8Array>,
-  { keep, takeTurn }: ReadOptions,
+  { keep, takeTurn, lease }: ReadOptions,
 ): Promise<RequestBody> {
   const body = new RequestBody({ keep });
   for await (const piece of pieces) {
     for (let at = 0; at < piece.length; at += SLICE_BYTES) {
-      if (keep && body.bytes + piece.length > SHORT_BYTES) await takeTurn();
-      body.push(piece.subarray(at, at + SLICE_BYTES));
+      const slice = piece.subarray(at, at + SLICE_BYTES);
+      if (body.isKept) await lease.take(slice.length);
+      if (body.isKept && body.bytes + piece.length > SHORT_BYTES) await takeTurn();
+      body.push(slice);
+      if (!body.isKept) lease.release();
     }
   }
   return body;

@@ -19,7 +19,9 @@ import Fastify, {
 import { setProcessTimer } from '../core/timer.ts';
 import { takeTurn } from '../core/turns.ts';
 import { bodyPieces, checkDeclaredLength } from './body.ts';
+import { createBodyBudget, type BodyBudget, type BodyLease } from './body-budget.ts';
 import { NO_BODY_BYTES } from './bounds.ts';
+import { ownerOf } from './caller.ts';
 import { checkContentType, forgetMalformedContentType } from './content-type.ts';
 import { corsHeaders, preflightHeaders } from './cors.ts';
 import { refusalError, RequestError } from './errors.ts';
@@ -57,6 +59,8 @@ export interface GatewayOptions {
 interface Judged extends Identified {
   readonly provenance: Provenance;
   readonly verdict: Verdict;
+  /** What its body takes of the memory that there is for bodies. */
+  readonly body?: BodyLease | undefined;
 }
 
 declare module 'fastify' {
@@ -82,6 +86,7 @@ export interface Gateway {
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const app = createApp(options);
   const judged = new WeakMap<IncomingMessage, Judged>();
+  const bodies = createBodyBudget();
   const identifier = createIdentifier({
     keys: options.services.keys,
     live: options.live,
@@ -106,8 +111,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   app.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
     const route = routeOf(request);
     const pieces = bodyPieces(payload, { maxBytes: route?.maxBodyBytes ?? NO_BODY_BYTES, setTimer: setProcessTimer });
-    const keep = isLetIn(judged.get(request.raw)) && route?.handle !== undefined;
-    return keep && route.readsStream === true ? pieces : readBody(pieces, { keep, takeTurn });
+    const found = judged.get(request.raw);
+    const keep = isLetIn(found) && route?.handle !== undefined;
+    if (keep && route.readsStream === true) return pieces;
+    return readBody(pieces, { keep, takeTurn, lease: found?.body ?? UNCOUNTED });
   });
 
   app.addHook('onRequest', async (request, reply) => {
@@ -118,7 +125,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     const route = routeOf(request);
     checkDeclaredLength(request.raw, route?.maxBodyBytes ?? NO_BODY_BYTES);
     const found = await judgeRequest({ request, reply, route, guard: options.guard, identifier });
-    judged.set(request.raw, found);
+    judged.set(request.raw, { ...found, body: leaseFor(found, { bodies, request, reply }) });
     record.identify({ caller: found.caller, source: found.caller.sealed ? 'sealed' : 'http' });
     reply.headers(corsHeaders({ ...webRequest(request, found), access: route?.access ?? 'public' }));
   });
@@ -234,6 +241,22 @@ function judgeInner(reply: FastifyReply, route: Route | undefined, identifier: I
 function isLetIn(found: Judged | undefined): boolean {
   return found?.verdict.allowed === true && failureOf(found) === undefined && !found.provenance.hasForeignHost;
 }
+
+interface Leasing {
+  readonly bodies: BodyBudget;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+/** Until the response is closed. A body from inside a sealed call was counted there. */
+function leaseFor({ caller }: Judged, { bodies, request, reply }: Leasing): BodyLease | undefined {
+  if (caller.sealed || reply.raw.closed) return undefined;
+  const lease = bodies.open(caller.scope === 'nobody' ? sourceOf(request.raw.socket.remoteAddress) : ownerOf(caller));
+  reply.raw.once('close', () => lease.release());
+  return lease;
+}
+
+const UNCOUNTED: BodyLease = { take: () => Promise.resolve(), tryTake: () => true, release: () => undefined };
 
 function failureOf({ verdict, failure }: Judged): RequestError | undefined {
   const needsKey = !verdict.allowed && verdict.refusal === 'unauthenticated';

@@ -1,9 +1,21 @@
 /** What a handler is told of a body, and how much of a long one is read in one go. */
 import { describe, expect, test } from 'vitest';
 import { RequestError } from '../../gateway/errors.ts';
+import type { BodyLease } from '../../gateway/body-budget.ts';
 import { RequestBody, readBody } from '../../gateway/request-body.ts';
 
 const KIB = 1024;
+
+/** Room for everything; says what was taken. */
+function newLease(): BodyLease & { readonly held: () => number } {
+  let held = 0;
+  return {
+    take: async (bytes) => void (held += bytes),
+    tryTake: () => true,
+    release: () => void (held = 0),
+    held: () => held,
+  };
+}
 
 async function* pieces(...parts: readonly (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
   for (const part of parts) yield typeof part === 'string' ? Buffer.from(part) : part;
@@ -47,30 +59,43 @@ describe('a handler that asks for the value is told what is wrong', () => {
 
 test('a body that is wrong in its first bytes is counted to its end, and none of it is kept', async () => {
   const long = Buffer.alloc(256 * KIB, 'x');
-  const body = await readBody(pieces('nonsense ', long, long), { keep: true, takeTurn: async () => undefined });
+  const lease = newLease();
+  const body = await readBody(pieces('nonsense ', long, long), { keep: true, takeTurn: async () => undefined, lease });
+  expect(lease.held()).toBe(0);
   expect(body.bytes).toBe(9 + 512 * KIB);
   expect(() => body.json()).toThrow('not valid JSON');
 });
 
 test('one that is not to be kept is counted', async () => {
-  const body = await readBody(pieces('{"a":1}'), { keep: false, takeTurn: () => Promise.reject(new Error('no turn')) });
+  const lease = newLease();
+  const body = await readBody(pieces('{"a":1}'), {
+    keep: false,
+    takeTurn: () => Promise.reject(new Error('no turn')),
+    lease,
+  });
   expect(body.bytes).toBe(7);
   expect(body.head()).toHaveLength(0);
 });
 
 test('of a long body, however it comes, 64 KiB are read in one turn; a short one waits for none', async () => {
   let turns = 0;
+  const lease = newLease();
   const takeTurn = async (): Promise<void> => void (turns += 1);
   const text = JSON.stringify({ a: 'x'.repeat(1024 * KIB - 8) });
-  const whole = await readBody(pieces(text), { keep: true, takeTurn });
+  const whole = await readBody(pieces(text), { keep: true, takeTurn, lease });
+  expect(lease.held()).toBe(text.length);
   expect(whole.json()).toEqual(JSON.parse(text));
   expect(turns).toBe(16);
-  await readBody(pieces('{"a":', '1}'), { keep: true, takeTurn });
+  await readBody(pieces('{"a":', '1}'), { keep: true, takeTurn, lease: newLease() });
   expect(turns).toBe(16);
 });
 
 test('the log may see the first 16 KiB, whatever becomes of the rest', async () => {
   const first = Buffer.alloc(10 * KIB, 'a');
-  const body = await readBody(pieces(first, first, first), { keep: true, takeTurn: async () => undefined });
+  const body = await readBody(pieces(first, first, first), {
+    keep: true,
+    takeTurn: async () => undefined,
+    lease: newLease(),
+  });
   expect(Buffer.from(body.head()).toString()).toBe('a'.repeat(16 * KIB));
 });

@@ -1,0 +1,220 @@
+/**
+ * The memory that request bodies take until their requests are answered: bounded for each party and for all of them.
+ * Counted is what came, never what was announced. Whoever finds it full waits outside: no more of that body is read, and
+ * its sender's connection fills up. (Bodies inside sealed calls have a budget of their own, `sealed/body-budget.ts`:
+ * there nobody waits, since a device's calls share their transport.)
+ *
+ * Bodies that are half there could all wait for each other. So the oldest that waits may go over the limit, one at a
+ * time: the sum is never more than the limit and one body.
+ */
+import { ServiceError } from '../core/errors.ts';
+import { setProcessTimer, type SetTimer } from '../core/timer.ts';
+import { RequestError } from './errors.ts';
+
+const MIB = 1024 * 1024;
+
+export interface BodyLimits {
+  readonly partyBytes: number;
+  readonly allBytes: number;
+  /** For which one body may wait in all. */
+  readonly patienceMs: number;
+}
+
+export const BODY_LIMITS: BodyLimits = { partyBytes: 64 * MIB, allBytes: 256 * MIB, patienceMs: 30_000 };
+
+export interface BodyBudget {
+  /** For one body. @param party whose limit it counts under */
+  open(party: string): BodyLease;
+  counts(): { readonly heldBytes: number; readonly waiting: number };
+}
+
+export interface BodyLease {
+  /**
+   * Resolves when so many bytes more may be held, or when the lease was given back.
+   * @throws {RequestError} `rate_limited` where its party has too much under way
+   * @throws {ServiceError} `overloaded` where all parties together have
+   */
+  take(bytes: number): Promise<void>;
+  /** The same for who can't wait. @returns false where there is no room now; nothing is taken then */
+  tryTake(bytes: number): boolean;
+  /** Gives everything back. */
+  release(): void;
+}
+
+interface BudgetOptions {
+  readonly limits?: BodyLimits;
+  readonly setTimer?: SetTimer;
+  /** Milliseconds that never go back. */
+  readonly elapsed?: () => number;
+}
+
+/** A limit, and who has gone over it. */
+interface Pool {
+  readonly maxBytes: number;
+  heldBytes: number;
+  leases: number;
+  ahead: Lease | undefined;
+}
+
+interface Lease {
+  /** Counts the leases: the lower, the older. */
+  readonly number: number;
+  readonly party: string;
+  readonly pools: readonly [party: Pool, all: Pool];
+  heldBytes: number;
+  patienceMs: number;
+  isReleased: boolean;
+  waiting: Waiting | undefined;
+}
+
+interface Waiting {
+  readonly bytes: number;
+  readonly go: () => void;
+}
+
+export function createBodyBudget({
+  limits = BODY_LIMITS,
+  setTimer = setProcessTimer,
+  elapsed = () => performance.now(),
+}: BudgetOptions = {}): BodyBudget {
+  const budget = new Budget({ limits, setTimer, elapsed });
+  return {
+    open(party) {
+      const lease = budget.open(party);
+      return {
+        take: (bytes) => budget.take(lease, bytes),
+        tryTake: (bytes) => budget.tryTake(lease, bytes),
+        release: () => budget.release(lease),
+      };
+    },
+    counts: () => budget.counts(),
+  };
+}
+
+class Budget {
+  readonly #options: Required<BudgetOptions>;
+  readonly #all: Pool;
+  readonly #parties = new Map<string, Pool>();
+  readonly #waiting = new Set<Lease>();
+  #lastNumber = 0;
+
+  constructor(options: Required<BudgetOptions>) {
+    this.#options = options;
+    this.#all = newPool(options.limits.allBytes);
+  }
+
+  open(name: string): Lease {
+    const party = this.#parties.get(name) ?? newPool(this.#options.limits.partyBytes);
+    this.#parties.set(name, party);
+    this.#lastNumber += 1;
+    const { patienceMs } = this.#options.limits;
+    const lease: Lease = {
+      number: this.#lastNumber,
+      party: name,
+      pools: [party, this.#all],
+      heldBytes: 0,
+      patienceMs,
+      isReleased: false,
+      waiting: undefined,
+    };
+    for (const pool of lease.pools) pool.leases += 1;
+    return lease;
+  }
+
+  counts(): ReturnType<BodyBudget['counts']> {
+    return { heldBytes: this.#all.heldBytes, waiting: this.#waiting.size };
+  }
+
+  tryTake(lease: Lease, bytes: number): boolean {
+    if (this.#waiting.size > 0 || !lease.pools.every((pool) => fits(pool, bytes))) return false;
+    hold(lease, bytes);
+    return true;
+  }
+
+  take(lease: Lease, bytes: number): Promise<void> {
+    if (lease.isReleased || this.tryTake(lease, bytes)) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const since = this.#options.elapsed();
+      const leave = (): void => {
+        cancel();
+        lease.patienceMs -= this.#options.elapsed() - since;
+        lease.waiting = undefined;
+        this.#waiting.delete(lease);
+      };
+      const cancel = this.#options.setTimer(Math.max(0, lease.patienceMs), () => {
+        leave();
+        reject(tooMuch(lease, bytes));
+      });
+      const go = (): void => {
+        leave();
+        resolve();
+      };
+      lease.waiting = { bytes, go };
+      this.#waiting.add(lease);
+      this.#serve();
+    });
+  }
+
+  release(lease: Lease): void {
+    if (lease.isReleased) return;
+    lease.isReleased = true;
+    for (const pool of lease.pools) letGo(pool, lease);
+    if (lease.pools[0].leases === 0) this.#parties.delete(lease.party);
+    lease.waiting?.go();
+    this.#serve();
+  }
+
+  /** Oldest first; where one has to wait for a limit, so have those after it. */
+  #serve(): void {
+    const full = new Set<Pool>();
+    for (const lease of [...this.#waiting].toSorted((one, other) => one.number - other.number)) {
+      const { bytes, go } = lease.waiting ?? { bytes: 0, go: () => undefined };
+      const short =
+        this.#all.ahead === lease ? [] : lease.pools.filter((pool) => !mayTake(pool, { lease, bytes, full }));
+      for (const pool of short) full.add(pool);
+      if (short.length > 0) continue;
+      for (const pool of lease.pools) if (!fits(pool, bytes)) pool.ahead ??= lease;
+      hold(lease, bytes);
+      go();
+    }
+  }
+}
+
+function newPool(maxBytes: number): Pool {
+  return { maxBytes, heldBytes: 0, leases: 0, ahead: undefined };
+}
+
+function fits(pool: Pool, bytes: number): boolean {
+  return pool.heldBytes + bytes <= pool.maxBytes;
+}
+
+interface Wanted {
+  readonly lease: Lease;
+  readonly bytes: number;
+  /** Pools for which an older one waits. */
+  readonly full: ReadonlySet<Pool>;
+}
+
+function mayTake(pool: Pool, { lease, bytes, full }: Wanted): boolean {
+  return pool.ahead === lease || (!full.has(pool) && (fits(pool, bytes) || pool.ahead === undefined));
+}
+
+function hold(lease: Lease, bytes: number): void {
+  lease.heldBytes += bytes;
+  for (const pool of lease.pools) pool.heldBytes += bytes;
+}
+
+function letGo(pool: Pool, lease: Lease): void {
+  pool.heldBytes -= lease.heldBytes;
+  pool.leases -= 1;
+  if (pool.ahead === lease) pool.ahead = undefined;
+}
+
+function tooMuch({ pools: [party] }: Lease, bytes: number): Error {
+  if (fits(party, bytes)) {
+    return new ServiceError('overloaded', 'Too many large requests are under way. Try again in a moment.');
+  }
+  return new RequestError('rate_limited', 'This caller has too many large requests under way. Try again in a moment.', {
+    headers: { 'retry-after': '5' },
+  });
+}
