@@ -250,9 +250,9 @@ interface Leasing {
 
 /** Until the response is closed. A body from inside a sealed call was counted there. */
 function leaseFor({ caller }: Judged, { bodies, request, reply }: Leasing): BodyLease | undefined {
-  if (caller.sealed || reply.raw.closed) return undefined;
+  if (caller.sealed) return undefined;
   const lease = bodies.open(caller.scope === 'nobody' ? sourceOf(request.raw.socket.remoteAddress) : ownerOf(caller));
-  reply.raw.once('close', () => lease.release());
+  whenClosed(reply.raw, () => lease.release());
   return lease;
 }
 

@@ -18,6 +18,7 @@ import {
 } from './model-port.ts';
 import { freeGpuBytes } from './gpu-memory.ts';
 import { planLoad, type LoadPlan, type WantedLoad } from './load-plan.ts';
+import { refuseEndlessPrompt } from './prompt-size.ts';
 import { Residency, type ResidentModel, type Use } from './residency.ts';
 import type { GenerateRequest, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
 import { availableMemoryBytes } from './system-memory.ts';
@@ -165,8 +166,9 @@ class Local {
 
   async countPromptTokens(model: InstalledModel, call: ModelCall, { owner }: Asking): Promise<number> {
     const request = generateRequest(call, owner);
-    const use = await this.#enter(model, { owner, generates: false, signal: this.#signalOf(call) });
-    return use.runner.countPromptTokens(request).finally(() => use.leave());
+    const signal = this.#signalOf(call);
+    const use = await this.#enterWith(request, model, { owner, generates: false, signal });
+    return use.runner.countPromptTokens(request, signal).finally(() => use.leave());
   }
 
   async load(model: InstalledModel): Promise<void> {
@@ -199,7 +201,7 @@ class Local {
     const observer = observe?.();
     const request = generateRequest(call, owner);
     const signal = this.#signalOf(call);
-    const use = await this.#enter(model, { owner, generates: true, signal });
+    const use = await this.#enterWith(request, model, { owner, generates: true, signal });
     return use.runner.stream(request, { signal, observer, onSettled: () => use.leave() });
   }
 
@@ -211,12 +213,24 @@ class Local {
     const observer = observe?.();
     const request = generateRequest(call, owner);
     const signal = this.#signalOf(call);
-    const use = await this.#enter(model, { owner, generates: true, signal });
+    const use = await this.#enterWith(request, model, { owner, generates: true, signal });
     return use.runner.generate(request, { signal, observer, onSettled: () => use.leave() });
   }
 
   #signalOf({ abortSignal }: ModelCall): AbortSignal {
     return abortSignal === undefined ? this.#closing.signal : AbortSignal.any([this.#closing.signal, abortSignal]);
+  }
+
+  /** Only a loaded model tells how much fits into it. @throws {ServiceError} `prompt_too_long` */
+  async #enterWith(request: GenerateRequest, model: InstalledModel, entry: Entry): Promise<Use> {
+    const use = await this.#enter(model, entry);
+    try {
+      refuseEndlessPrompt(request, use.runner.model);
+      return use;
+    } catch (error) {
+      use.leave();
+      throw error;
+    }
   }
 
   /** Waits for this call's turn, and for its model to be loaded. */

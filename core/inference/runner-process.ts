@@ -24,7 +24,7 @@ export interface Runner {
   /** The same as one answer, for whoever wants no part of it before the last: it costs a third of a stream. */
   generate(request: GenerateRequest, options: CallOptions): Promise<LanguageModelV3GenerateResult>;
   /** @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies */
-  countPromptTokens(request: GenerateRequest): Promise<number>;
+  countPromptTokens(request: GenerateRequest, signal: AbortSignal): Promise<number>;
   /** Kills the process; resolves when its memory is back with the system. */
   stop(): Promise<void>;
 }
@@ -124,7 +124,7 @@ class RunnerProcess {
       isAlive: () => this.#exit === undefined,
       stream: (call, options) => this.#stream(call, options),
       generate: (call, options) => this.#generate(call, options),
-      countPromptTokens: (call) => this.#count(call),
+      countPromptTokens: (call, signal) => this.#count(call, signal),
       stop: () => this.stop(),
     };
   }
@@ -207,14 +207,21 @@ class RunnerProcess {
     return giveUp;
   }
 
-  #count(request: GenerateRequest): Promise<number> {
+  #count(request: GenerateRequest, signal: AbortSignal): Promise<number> {
     if (this.#exit !== undefined) return Promise.reject(this.#exit);
     this.#lastId += 1;
     const id = this.#lastId;
+    const giveUp = (): void => this.#send({ type: 'abort', id });
+    // It waits for the runner's own word even then: until that, the runner is not free.
     return new Promise<number>((resolve, reject) => {
       this.#calls.set(id, { onCounted: resolve, onFailure: reject });
+      signal.addEventListener('abort', giveUp, { once: true });
       this.#send({ type: 'count', id, request });
-    }).finally(() => this.#calls.delete(id));
+      if (signal.aborted) giveUp();
+    }).finally(() => {
+      this.#calls.delete(id);
+      signal.removeEventListener('abort', giveUp);
+    });
   }
 
   #send(message: ToRunner): void {

@@ -24,7 +24,7 @@ function newBudget() {
       run();
     }
   };
-  return { ...budget, advance };
+  return { open: (party: string) => budget.open(party), counts: () => budget.counts(), advance };
 }
 
 /** Whether it may be held by now, or why not. */

@@ -29,7 +29,9 @@ import { chatTemplate, grammarFunctions } from './chat-template.ts';
 import { checkGgufHeader, damagedModel } from './gguf-header.ts';
 import { anyObject, grammarSchema } from './grammar-schema.ts';
 import type { GenerateRequest, LoadedModel, LoadRequest } from './protocol.ts';
+import { promptTooLong } from '../prompt-size.ts';
 import { prefill } from './prefill.ts';
+import { measurePrompt } from './prompt-measure.ts';
 import { ResponseParts } from './response-parts.ts';
 import { createSequencePool, type SequencePool } from './sequence-pool.ts';
 import { bundleSampling, resolveSampling } from './sampling.ts';
@@ -48,7 +50,7 @@ export interface Engine {
    */
   generate(request: GenerateRequest, options: GenerateOptions): Promise<void>;
   /** How many tokens the request's prompt would have, its template and tools included. */
-  countPromptTokens(request: GenerateRequest): Promise<number>;
+  countPromptTokens(request: GenerateRequest, signal: AbortSignal): Promise<number>;
 }
 
 /**
@@ -73,7 +75,7 @@ export async function loadEngine(request: LoadRequest, onProgress: () => void): 
   return {
     model: loaded.describe(),
     generate: (call, options) => loaded.generate(call, options),
-    countPromptTokens: async (call) => (await loaded.prepare(call)).prompt.length,
+    countPromptTokens: async (call, signal) => (await loaded.prepare(call, signal)).prompt.length,
   };
 }
 
@@ -140,9 +142,10 @@ class LoadedEngine {
   }
 
   async generate(request: GenerateRequest, options: GenerateOptions): Promise<void> {
-    const prepared = await this.prepare(request);
+    const prepared = await this.prepare(request, options.signal);
     const { contextSize } = this.#context;
-    if (contextSize - prepared.prompt.length < 2) throw promptTooLong(prepared.prompt.length, contextSize);
+    const promptTokens = prepared.prompt.length;
+    if (contextSize - promptTokens < 2) throw promptTooLong(`has ${promptTokens} tokens`, contextSize);
     const sequence = await this.#pool.acquire(prepared.prompt, request.owner);
     try {
       await this.#answer(request, { ...options, prepared, sequence });
@@ -182,9 +185,14 @@ class LoadedEngine {
     return request.maxOutputTokens ?? this.#load.settings.maxTokens ?? styleDefault;
   }
 
-  /** Everything that can be refused is refused here, before anything is sent. */
-  async prepare(request: GenerateRequest): Promise<Prepared> {
+  /** Everything that can be refused is refused here, before anything is sent. @throws the signal's reason */
+  async prepare(request: GenerateRequest, signal: AbortSignal): Promise<Prepared> {
     const { input } = request;
+    await measurePrompt(request, {
+      countTokens: (text) => this.#model.tokenize(text).length,
+      contextTokens: this.#context.contextSize,
+      signal,
+    });
     return 'rawText' in input ? this.#prepareRaw(input.rawText) : this.#prepareChat(request, input.history);
   }
 
@@ -300,14 +308,6 @@ function callableTools({ tools = [], toolChoice, responseFormat }: GenerateReque
     });
   }
   return named;
-}
-
-function promptTooLong(promptTokens: number, contextTokens: number): ServiceError {
-  return new ServiceError(
-    'prompt_too_long',
-    `The prompt has ${promptTokens} tokens, but this model's context window holds ${contextTokens}, the answer included.`,
-    { param: 'messages' },
-  );
 }
 
 /** The engine would drop the oldest messages here. The room was measured, so this is never reached; if it is, say so. */

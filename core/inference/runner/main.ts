@@ -51,11 +51,14 @@ async function generate(id: number, request: GenerateRequest): Promise<void> {
     parts.flush();
   } catch (error) {
     parts.flush();
-    await send({ type: 'failed', id, failure: failureOf(error) });
+    await send({ type: 'failed', id, failure: abort.signal.aborted ? GIVEN_UP : failureOf(error) });
   } finally {
     running.delete(id);
   }
 }
+
+/** For a parent that asked for it. */
+const GIVEN_UP: Failure = { code: 'engine_failed', message: 'The request was given up.' };
 
 interface PartSender {
   add(part: ModelStreamPart): void;
@@ -83,11 +86,15 @@ function createPartSender(id: number): PartSender {
 }
 
 async function count(id: number, request: GenerateRequest): Promise<void> {
+  const abort = new AbortController();
+  running.set(id, abort);
   try {
     if (engine === undefined) throw new TypeError('count came before load');
-    await send({ type: 'counted', id, promptTokens: await engine.countPromptTokens(request) });
+    await send({ type: 'counted', id, promptTokens: await engine.countPromptTokens(request, abort.signal) });
   } catch (error) {
-    await send({ type: 'failed', id, failure: failureOf(error) });
+    await send({ type: 'failed', id, failure: abort.signal.aborted ? GIVEN_UP : failureOf(error) });
+  } finally {
+    running.delete(id);
   }
 }
 
