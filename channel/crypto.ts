@@ -3,8 +3,8 @@
  * platform; below it stand two providers, `noble.ts` (anywhere) and `node/crypto.ts` (the gateway), which must give the
  * same bytes for the same input. `self-test.ts` checks that.
  *
- * All but `randomBytes` are deterministic: keys are made from seeds that the caller draws. A known answer needs no hook
- * in the code under test then, only a provider whose random bytes are a script.
+ * All but `randomBytes` and `encapsulateFresh` are deterministic: keys are made from seeds that the caller draws. A
+ * known answer needs no hook in the code under test then, only `withRandomBytes` and a script.
  */
 import type { PublicKey } from './keys.ts';
 
@@ -43,6 +43,8 @@ export interface Kem {
   keyPair(seed: Uint8Array): KemKeyPair;
   /** Encapsulates with the 32 bytes `m` (algorithm 17); `undefined` if the key fails the check of §7.2. */
   encapsulate(publicKey: Uint8Array, m: Uint8Array): Encapsulation | undefined;
+  /** The same with randomness of the provider's own (algorithm 20), where it has that and it is faster. */
+  readonly encapsulateFresh?: ((publicKey: Uint8Array) => Encapsulation | undefined) | undefined;
   /** @returns the shared secret; for a changed ciphertext it is another one, not an error (implicit rejection). */
   decapsulate(ciphertext: Uint8Array, secretKey: Uint8Array): Uint8Array;
 }
@@ -55,6 +57,11 @@ export interface KemKeyPair {
 export interface Encapsulation {
   readonly ciphertext: Uint8Array;
   readonly sharedSecret: Uint8Array;
+}
+
+/** The same primitives on other random bytes, of which all that they compute depends. */
+export function withRandomBytes(crypto: Crypto, randomBytes: Crypto['randomBytes']): Crypto {
+  return { ...crypto, randomBytes, mlKem768: { ...crypto.mlKem768, encapsulateFresh: undefined } };
 }
 
 /** RFC 8439 §2.8. */

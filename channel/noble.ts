@@ -48,7 +48,7 @@ const aead: Aead = {
   },
 };
 
-/** Also what the node:crypto provider uses: Node 20 has no ML-KEM. */
+/** Also what the node:crypto provider uses where Node has no ML-KEM, and where a known answer is wanted. */
 export const nobleMlKem768: Kem = {
   keyPair: (seed) => ml_kem768.keygen(seed),
   encapsulate: (publicKey, m) =>

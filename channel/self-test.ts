@@ -6,7 +6,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { concatBytes, utf8ToBytes } from './bytes.ts';
-import type { Crypto } from './crypto.ts';
+import { KEM_KEY_SEED_BYTES, KEM_PUBLIC_KEY_BYTES, withRandomBytes, type Crypto } from './crypto.ts';
 import { encodeCallHeader } from './envelope.ts';
 import { encodeAnswerHead, encodeRequestHead } from './head.ts';
 import { deriveAnswerKey, deriveRequestKey, deriveTrafficSecrets } from './key-schedule.ts';
@@ -29,7 +29,7 @@ const EXPECTED = {
   'streamed answer': '352e79734e9f9a3b52b0f62ffdb8ecae4ed70a47fc5a5c053a753e3db043837e',
 };
 
-type AnswerName = keyof typeof EXPECTED | 'refusals';
+type AnswerName = keyof typeof EXPECTED | 'encapsulation' | 'refusals';
 
 /** The name of the first answer that is wrong; `undefined` if the provider gives all of them. */
 export function failedKnownAnswer(crypto: Crypto): AnswerName | undefined {
@@ -39,6 +39,8 @@ export function failedKnownAnswer(crypto: Crypto): AnswerName | undefined {
       reached = name;
       if (bytesToHex(new Uint8Array(computed)) !== EXPECTED[name]) return name;
     }
+    reached = 'encapsulation';
+    if (!encapsulatesFresh(crypto)) return reached;
     reached = 'refusals';
     return refuses(crypto) ? undefined : reached;
   } catch {
@@ -116,17 +118,33 @@ function sealAnswer(records: RecordSealer): Uint8Array {
   );
 }
 
-/** RFC 7748 §6.1: the all-zero secret of a small-order key. RFC 8439 §2.8: a tag that is not the message's. */
+/** What can't be repeated has no known answer: whoever has the secret key finds the same, and each time another. */
+function encapsulatesFresh({ mlKem768 }: Crypto): boolean {
+  const { encapsulateFresh } = mlKem768;
+  if (encapsulateFresh === undefined) return true;
+  const { publicKey, secretKey } = mlKem768.keyPair(repeated(0x13, KEM_KEY_SEED_BYTES));
+  const secrets = [encapsulateFresh(publicKey), encapsulateFresh(publicKey)].map((encapsulation) => {
+    if (encapsulation === undefined) return undefined;
+    const sharedSecret = bytesToHex(encapsulation.sharedSecret);
+    return bytesToHex(mlKem768.decapsulate(encapsulation.ciphertext, secretKey)) === sharedSecret
+      ? sharedSecret
+      : undefined;
+  });
+  return secrets[0] !== undefined && secrets[1] !== undefined && secrets[0] !== secrets[1];
+}
+
+/** RFC 7748 §6.1: the all-zero secret of a small-order key. RFC 8439 §2.8: another tag. FIPS 203 §7.2: no such key. */
 function refuses(crypto: Crypto): boolean {
   const smallOrder = crypto.x25519(repeated(0x11, 32)).agree(repeated(0, 32));
   const forged = crypto.aead.open(repeated(0x18, 32), repeated(0, 12), repeated(0, 5), repeated(0, 64));
-  return smallOrder === undefined && forged === undefined;
+  const notReduced = crypto.mlKem768.encapsulateFresh?.(repeated(0xff, KEM_PUBLIC_KEY_BYTES));
+  return smallOrder === undefined && forged === undefined && notReduced === undefined;
 }
 
 /** A provider whose draws are these bytes, each repeated to the length that is asked for. */
 function drawing(crypto: Crypto, bytes: readonly number[]): Crypto {
   const left = [...bytes];
-  return { ...crypto, randomBytes: (length) => repeated(left.shift() ?? 0, length) };
+  return withRandomBytes(crypto, (length) => repeated(left.shift() ?? 0, length));
 }
 
 function repeated(byte: number, length: number): Uint8Array {

@@ -3,7 +3,7 @@
  * so that the same calls can be made again with no protocol around them. Nothing that does this work in this order with
  * this provider can be faster.
  */
-import type { Crypto, DhKeyPair } from '../../channel/crypto.ts';
+import type { Crypto, DhKeyPair, Encapsulation } from '../../channel/crypto.ts';
 
 export interface Recorder {
   /** The provider to work with. */
@@ -69,7 +69,13 @@ function recordingInto(calls: (() => unknown)[], crypto: Crypto): Crypto {
 
 function recordingKem(run: <Value>(call: () => Value) => Value, { mlKem768 }: Crypto): Crypto['mlKem768'] {
   const copy = (bytes: Uint8Array): Uint8Array => new Uint8Array(bytes);
+  const { encapsulateFresh } = mlKem768;
+  const fresh = (publicKey: Uint8Array): Encapsulation | undefined => {
+    const given = copy(publicKey);
+    return run(() => encapsulateFresh?.(given));
+  };
   return {
+    encapsulateFresh: encapsulateFresh === undefined ? undefined : fresh,
     keyPair(seed) {
       const given = copy(seed);
       return run(() => mlKem768.keyPair(given));

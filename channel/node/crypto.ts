@@ -1,15 +1,16 @@
 /**
  * The gateway's provider: node:crypto (OpenSSL) for X25519, ChaCha20-Poly1305 and SHA-256, which it does five to twenty
- * times faster than pure JavaScript; noble for ML-KEM-768, which Node 20 does not have. It is not used before
- * `gatewayCrypto` has seen it give the known answers.
+ * times faster than pure JavaScript, and for ML-KEM-768 where Node has it. It is not used before `gatewayCrypto` has seen
+ * it give the known answers.
  */
 import * as openssl from 'node:crypto';
 import type { JsonWebKey, KeyObject } from 'node:crypto';
 import type { Aead, Crypto, DhKeyPair } from '../crypto.ts';
 import { AEAD_TAG_BYTES } from '../crypto.ts';
 import { asPublicKey } from '../keys.ts';
-import { nobleCrypto, nobleMlKem768 } from '../noble.ts';
+import { nobleCrypto } from '../noble.ts';
 import { failedKnownAnswer } from '../self-test.ts';
+import { gatewayMlKem768 } from './ml-kem.ts';
 
 export type CryptoChoice = 'node' | 'noble';
 
@@ -42,7 +43,7 @@ function nodeCrypto(): Crypto {
     hmacSha256: (key, message) => openssl.createHmac('sha256', key).update(message).digest(),
     x25519: dhKeyPair,
     aead,
-    mlKem768: nobleMlKem768,
+    mlKem768: gatewayMlKem768(),
   };
 }
 

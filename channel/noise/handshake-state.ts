@@ -13,7 +13,7 @@
  * costs one Diffie-Hellman. A state that threw is of no further use; the caller erases it (§5.3).
  */
 import { concatBytes, EMPTY } from '../bytes.ts';
-import type { Crypto, DhKeyPair, KemKeyPair } from '../crypto.ts';
+import type { Crypto, DhKeyPair, Encapsulation, KemKeyPair } from '../crypto.ts';
 import {
   KEM_CIPHERTEXT_BYTES,
   KEM_ENCAPSULATION_SEED_BYTES,
@@ -230,10 +230,7 @@ export class HandshakeState {
   }
 
   #writeKemCiphertext(): Uint8Array {
-    const { crypto } = this.#options;
-    const seed = crypto.randomBytes(KEM_ENCAPSULATION_SEED_BYTES);
-    const encapsulation = crypto.mlKem768.encapsulate(known(this.#remoteKemKey), seed);
-    seed.fill(0);
+    const encapsulation = encapsulate(this.#options.crypto, known(this.#remoteKemKey));
     if (encapsulation === undefined) throw new ChannelError('handshake_refused');
     const field = this.#symmetric.encryptAndHash(encapsulation.ciphertext);
     this.#mixAndErase(encapsulation.sharedSecret);
@@ -276,4 +273,13 @@ export class HandshakeState {
 function known<Key>(key: Key | undefined): Key {
   if (key === undefined) throw new TypeError('the handshake lacks a key that its pattern names');
   return key;
+}
+
+function encapsulate(crypto: Crypto, publicKey: Uint8Array): Encapsulation | undefined {
+  const { mlKem768 } = crypto;
+  if (mlKem768.encapsulateFresh !== undefined) return mlKem768.encapsulateFresh(publicKey);
+  const m = crypto.randomBytes(KEM_ENCAPSULATION_SEED_BYTES);
+  const encapsulation = mlKem768.encapsulate(publicKey, m);
+  m.fill(0);
+  return encapsulation;
 }

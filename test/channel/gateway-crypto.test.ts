@@ -1,11 +1,18 @@
+import * as openssl from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { Crypto } from '../../channel/crypto.ts';
+import type { Crypto, Kem } from '../../channel/crypto.ts';
 import { gatewayCrypto } from '../../channel/node/crypto.ts';
 
 describe.each(['node', 'noble'] as const)('%s', (choice) => {
   const sound = gatewayCrypto(choice);
 
   const flipped = (bytes: Uint8Array): Uint8Array => bytes.with(0, bytes[0]! ^ 0x10);
+
+  const encapsulate = (publicKey: Uint8Array) => sound.mlKem768.encapsulate(publicKey, sound.randomBytes(32));
+  const encapsulated = encapsulate(sound.mlKem768.keyPair(new Uint8Array(64).fill(0x13)).publicKey)!;
+  const fresh = (encapsulateFresh: NonNullable<Kem['encapsulateFresh']>): Partial<Crypto> => ({
+    mlKem768: { ...sound.mlKem768, encapsulateFresh },
+  });
 
   /** One fault each, and the known answer that it makes wrong. */
   const FAULTS: readonly (readonly [what: string, faulty: Partial<Crypto>, answer: string])[] = [
@@ -49,6 +56,14 @@ describe.each(['node', 'noble'] as const)('%s', (choice) => {
       },
       'message 2',
     ],
+    [
+      'an encapsulation that nobody can open',
+      fresh(() => ({ ...encapsulated, sharedSecret: new Uint8Array(32) })),
+      'encapsulation',
+    ],
+    ['an encapsulation that is the same each time', fresh(() => encapsulated), 'encapsulation'],
+    ['an encapsulation that takes no key', fresh(() => undefined), 'encapsulation'],
+    ['an encapsulation to what is no key', fresh((publicKey) => encapsulate(publicKey) ?? encapsulated), 'refusals'],
   ];
 
   test.each(FAULTS)('%s that is wrong stops the gateway', (_what, faulty, answer) => {
@@ -77,4 +92,10 @@ describe.each(['node', 'noble'] as const)('%s', (choice) => {
     const other = sound.x25519(sound.randomBytes(32)).publicKey;
     expect(pair.agree(other)).toEqual(same.agree(other));
   });
+});
+
+test('where Node has ML-KEM, the gateway uses it', () => {
+  const hasMlKem = 'encapsulate' in openssl && process.versions.openssl >= '3.5';
+  expect(gatewayCrypto('node').mlKem768.encapsulateFresh !== undefined).toBe(hasMlKem);
+  expect(gatewayCrypto('noble').mlKem768.encapsulateFresh).toBeUndefined();
 });

@@ -128,6 +128,10 @@ function counting(crypto: Crypto, counted: { agreements: number; encapsulations:
         counted.encapsulations++;
         return crypto.mlKem768.encapsulate(publicKey, m);
       },
+      encapsulateFresh(publicKey) {
+        counted.encapsulations++;
+        return crypto.mlKem768.encapsulateFresh?.(publicKey);
+      },
     },
   };
 }
