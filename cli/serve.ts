@@ -46,6 +46,7 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
     report(running, settings, input.flags['json'] === true, context);
     if (settings['server.expose']) sayExposed(running.port, settings, context);
     sayRelays(settings['relay.urls'], context);
+    if (settings['server.allowedOrigins'].includes('*')) sayOpenToPages(context);
     await untilEither(context.stop, running.shutDown);
     terminal.say('Stopping ...');
     await endService(running, context.stopNow);
@@ -108,6 +109,12 @@ function sayExposed(
   if (!hasKey)
     terminal.say('There is none yet: "postern invite" pairs a device, "postern keys create" makes a plain one.');
   if (settings['pairing.discovery']) terminal.say('To pair one: "postern pair --discover" there, and its code here.');
+}
+
+function sayOpenToPages({ terminal }: Pick<CommandContext, 'terminal'>): void {
+  terminal.say(
+    `Any web page in a browser here may use models, as a guest: postern settings set server.allowedOrigins '[]' closes that.`,
+  );
 }
 
 function sayRelays(origins: readonly string[], { terminal }: Pick<CommandContext, 'terminal'>): void {

@@ -16,6 +16,7 @@ import { createResponseStore } from '../core/responses/response-store.ts';
 import { openDatabase, type Database } from '../core/storage/database.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { createApprovalFeed, type ApprovalFeed } from '../gateway/approval-feed.ts';
+import type { GuardSettings } from '../gateway/guard.ts';
 import type { AccessSettings } from '../gateway/identify.ts';
 import type { Listener } from '../gateway/listener.ts';
 import { routeBodyBytes } from '../gateway/find-route.ts';
@@ -143,7 +144,7 @@ async function assemble(settings: Settings, { context, clock, startedAtMs }: Ass
       now: Date.now,
       control: { version, startedAtMs, connections: () => gateway.listener.counts(), shutDown: () => shutDown.abort() },
     },
-    guard: { hostnames: settings['server.hostnames'], allowedOrigins: settings['server.allowedOrigins'] },
+    guard: guardSettings(settings),
     access: accessSettings(settings),
     live,
     onRefusal: (reason) => identity.refusals.note(reason),
@@ -289,6 +290,14 @@ function openRecorder(settings: Settings, onEntry: RecorderOptions['onEntry']): 
     keepBodies: settings['log.bodies'],
     onEntry,
   });
+}
+
+function guardSettings(settings: Settings): GuardSettings {
+  return {
+    hostnames: settings['server.hostnames'],
+    allowedOrigins: settings['server.allowedOrigins'],
+    appOrigin: settings['pairing.appOrigin'] ?? undefined,
+  };
 }
 
 function accessSettings(settings: Settings): AccessSettings {

@@ -53,7 +53,12 @@ export function ownerOf({ keyId, scope, page }: Caller): string {
   return page === undefined ? scope : `page ${page.origin ?? ''}`;
 }
 
-/** The same for calls of models. */
+/** Who sits at this machine, and not a web page there. */
+export function isOwner(caller: Caller): boolean {
+  return ownerOf(caller) === 'owner';
+}
+
+/** The partition, for calls of models. */
 export function callOwnerOf(caller: Caller): CallOwner {
   return { name: ownerOf(caller), isGuest: isGuest(caller) };
 }

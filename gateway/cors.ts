@@ -21,11 +21,10 @@ interface CorsRequest {
 /** Headers for an answer: none where the page is not to read it. */
 export function corsHeaders({ access, site, origin }: CorsRequest): Record<string, string> {
   if (origin === undefined) return {};
-  if (site === 'any' && isOpen(access)) {
+  if (site === 'any' && isOpenToAny(access)) {
     return { 'access-control-allow-origin': '*', 'access-control-expose-headers': EXPOSED_HEADERS };
   }
-  if (site !== 'own' && site !== 'listed') return { vary: 'origin' };
-  if (access === 'admin' && site !== 'own') return { vary: 'origin' };
+  if (!mayRead(site, access)) return { vary: 'origin' };
   return { 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED_HEADERS, vary: 'origin' };
 }
 
@@ -61,5 +60,16 @@ function allowedHeaders({ access, requestedHeaders }: PreflightRequest): string 
 }
 
 function isOpen(access: AccessClass): boolean {
-  return access === 'public' || access === 'channel' || access === 'health' || access === 'inference';
+  return access === 'channel' || isOpenToAny(access);
+}
+
+function isOpenToAny(access: AccessClass): boolean {
+  return access === 'public' || access === 'health' || access === 'inference';
+}
+
+/** What is not a page that was named has its answer read by nobody, whatever policy says of it. */
+function mayRead(site: Site, access: AccessClass): boolean {
+  if (site === 'listed') return access !== 'admin';
+  if (site === 'app') return access === 'public' || access === 'health' || access === 'channel';
+  return site === 'own';
 }

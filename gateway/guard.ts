@@ -21,6 +21,8 @@ export interface GuardSettings {
   readonly hostnames: readonly string[];
   /** Origins that may call from a browser (`https://app.example`), or `*`. */
   readonly allowedOrigins: readonly string[];
+  /** Where the app is served that devices are paired with. */
+  readonly appOrigin?: string | undefined;
 }
 
 /**
@@ -28,10 +30,11 @@ export interface GuardSettings {
  * - `none`: no page at all, or one that the owner opened by typing its address
  * - `own`: a page that this very server sent
  * - `listed`: an origin that the owner named
+ * - `app`: the app that devices are paired with, where the owner did not name its origin among the others
  * - `any`: some other page, while the owner lets any origin in (`*`)
  * - `foreign`: some other page
  */
-export type Site = 'none' | 'own' | 'listed' | 'any' | 'foreign';
+export type Site = 'none' | 'own' | 'listed' | 'app' | 'any' | 'foreign';
 
 export interface Provenance {
   readonly isLoopback: boolean;
@@ -104,7 +107,8 @@ function originOf({ origin }: RequestOrigin['headers']): string | undefined {
 function siteOfOrigin(origin: string, host: string, settings: GuardSettings): Site {
   const lower = origin.toLowerCase();
   if (lower === `http://${host.toLowerCase()}` || lower === `https://${host.toLowerCase()}`) return 'own';
-  return settings.allowedOrigins.includes(lower) ? 'listed' : unlisted(settings);
+  if (settings.allowedOrigins.includes(lower)) return 'listed';
+  return lower === settings.appOrigin?.toLowerCase() ? 'app' : unlisted(settings);
 }
 
 function unlisted({ allowedOrigins }: GuardSettings): Site {

@@ -111,7 +111,7 @@ export function createIdentifier(options: IdentifyOptions): Identifier {
 
 /** Our own pages act for whoever opened them. */
 function pageOf({ site, origin }: Provenance): WebPage | undefined {
-  return site === 'none' || site === 'own' ? undefined : { origin, isGuest: site !== 'listed' };
+  return site === 'none' || site === 'own' ? undefined : { origin, isGuest: site === 'any' };
 }
 
 const MALFORMED: AccessKeyVerdict = { counts: false, refusal: 'malformed', kid: undefined };

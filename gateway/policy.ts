@@ -5,7 +5,10 @@
 import type { AgentAddress, Caller } from './caller.ts';
 import type { Site } from './guard.ts';
 
-/** `channel` is how a device gets in, sealed or to be paired: for everybody but those who are in. */
+/**
+ * `channel` is how a device gets in, sealed or to be paired: for everybody but those who are in, and web pages that the
+ * owner knows nothing of, which would learn there whose gateway it is.
+ */
 export type AccessClass = 'public' | 'channel' | 'health' | 'inference' | 'tools' | 'agents' | 'dispatch' | 'admin';
 
 export interface PolicyRequest {
@@ -47,11 +50,12 @@ export function decide(access: AccessClass, request: PolicyRequest): Verdict {
     case 'public':
       return FULL;
     case 'channel':
-      return caller.sealed ? refuse('forbidden') : FULL;
+      if (caller.sealed) return refuse('forbidden');
+      return site === 'any' || site === 'foreign' ? refuse('cross_site') : FULL;
     case 'health':
       return isKnown && !isUninvited(site) ? FULL : SUMMARY;
     case 'inference':
-      if (site === 'foreign') return refuse('cross_site');
+      if (site === 'app' || site === 'foreign') return refuse('cross_site');
       return isKnown ? FULL : refuse('unauthenticated');
     case 'tools':
     case 'agents':
@@ -65,9 +69,12 @@ export function decide(access: AccessClass, request: PolicyRequest): Verdict {
   }
 }
 
-/** `*` invites every page to inference, which costs the owner time and nothing else; not to what acts for them. */
+/**
+ * `*` invites every page to inference, which costs the owner time and nothing else; not to what acts for them. The app
+ * that devices are paired with is a device's way in, and says the rest inside the channel.
+ */
 function isUninvited(site: Site): boolean {
-  return site === 'any' || site === 'foreign';
+  return site === 'app' || site === 'any' || site === 'foreign';
 }
 
 function decideDispatch({ caller, agent }: PolicyRequest): Verdict {

@@ -21,10 +21,11 @@ import { takeTurn } from '../core/turns.ts';
 import { bodyPieces, checkDeclaredLength } from './body.ts';
 import { createBodyBudget, type BodyBudget, type BodyLease } from './body-budget.ts';
 import { NO_BODY_BYTES } from './bounds.ts';
-import { ownerOf } from './caller.ts';
+import { isGuest, ownerOf } from './caller.ts';
 import { checkContentType, forgetMalformedContentType } from './content-type.ts';
 import { corsHeaders, preflightHeaders } from './cors.ts';
 import { refusalError, RequestError } from './errors.ts';
+import { admitGuest } from './guest-places.ts';
 import { judge, type GuardSettings, type Provenance } from './guard.ts';
 import { createIdentifier, type AccessSettings, type Identified, type Identifier } from './identify.ts';
 import type { LiveRequests } from './live-requests.ts';
@@ -124,7 +125,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     forgetMalformedContentType(request.raw);
     const route = routeOf(request);
     checkDeclaredLength(request.raw, route?.maxBodyBytes ?? NO_BODY_BYTES);
-    const found = await judgeRequest({ request, reply, route, guard: options.guard, identifier });
+    const found = await judgeRequest({ request, reply, route, options, identifier });
     judged.set(request.raw, { ...found, body: leaseFor(found, { bodies, request, reply }) });
     record.identify({ caller: found.caller, source: found.caller.sealed ? 'sealed' : 'http' });
     reply.headers(corsHeaders({ ...webRequest(request, found), access: route?.access ?? 'public' }));
@@ -212,20 +213,23 @@ interface Judging {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly route: Route | undefined;
-  readonly guard: GuardSettings;
+  readonly options: Pick<GatewayOptions, 'guard' | 'live'>;
   readonly identifier: Identifier;
 }
 
-async function judgeRequest({ request, reply, route, guard, identifier }: Judging): Promise<Judged> {
+async function judgeRequest({ request, reply, route, options, identifier }: Judging): Promise<Judged> {
   const { headers, headersDistinct, socket } = request.raw;
   // Only a real socket has an address worth believing: a request made in process looks as if it came from 127.0.0.1.
   if (!(socket instanceof Socket)) return judgeInner(reply, route, identifier);
   const peerAddress = socket.remoteAddress;
-  const provenance = judge({ peerAddress, headers }, guard);
+  const provenance = judge({ peerAddress, headers }, options.guard);
   const found = await identifier.identify({ headers, headersDistinct, peerAddress, provenance, response: reply.raw });
   const { caller, hasRunToken } = found;
   const verdict = decide(route?.access ?? 'public', { caller, site: provenance.site, hasRunToken });
-  return { ...found, provenance, verdict };
+  const isAsked = request.routeOptions.config.isPreflight !== true && verdict.allowed;
+  const takesPlace = isAsked && route?.access === 'inference' && isGuest(caller);
+  const place = takesPlace ? admitGuest({ caller, response: reply.raw, live: options.live }) : {};
+  return { ...found, ...place, provenance, verdict };
 }
 
 /** A request from inside a sealed call is its device's; one that has lost its caller is nobody's. */

@@ -49,6 +49,8 @@ export interface ResidentModel {
   readonly memoryBytes: number;
   /** How long it stays if nobody calls now; undefined: until another needs its room. */
   readonly unloadsInMs: number | undefined;
+  /** The same for a model that was used just now. */
+  readonly keepLoadedMs: number | undefined;
 }
 
 interface Resident {
@@ -125,6 +127,7 @@ export class Residency {
       sequences: resident.runner.model.sequences,
       memoryBytes: resident.memoryBytes,
       unloadsInMs: this.#unloadsInMs(resident),
+      keepLoadedMs: this.#options.keepLoadedMs,
     }));
   }
 

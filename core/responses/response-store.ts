@@ -4,7 +4,8 @@
  *
  * Each response knows the one it goes on from, and only adds its own part, so a conversation is a chain. What a
  * response that can still be asked for rests on stays as long as that one, though it can no longer be asked for itself.
- * An owner sees nothing of another's, and can push out no response but their own.
+ * An owner sees nothing of another's, and can push out no response but their own. Of owners that are guests there may
+ * be any number: they have room together, and where that is full nothing more of theirs is stored until some expires.
  */
 import { migrate, type Database } from '../storage/database.ts';
 
@@ -13,6 +14,12 @@ export const RESPONSE_LIFETIME_MS = 24 * 60 * 60 * 1000;
 
 /** Of each owner; the oldest go first. A whole conversation must fit into memory, so all of them may. */
 const DEFAULT_LIMITS: StoreLimits = { maxResponses: 2_000, maxBytes: 128 * 1024 * 1024 };
+
+/** Of each guest. */
+const GUEST_LIMITS: StoreLimits = { maxResponses: 50, maxBytes: 8 * 1024 * 1024 };
+
+/** Of all guests together. What they store is looked at before, so that the last one may go beyond it. */
+const LIMITS_OF_ALL_GUESTS: StoreLimits = { maxResponses: 1_000, maxBytes: 64 * 1024 * 1024 };
 
 export interface StoreLimits {
   readonly maxResponses: number;
@@ -33,6 +40,9 @@ export interface StoredResponse {
 export interface ResponseStore {
   /** When this returns, the response survives the end of the process. */
   save(owner: string, response: StoredResponse): void;
+  /** The same for a guest. Without room for guests nothing is stored. */
+  saveForGuest(owner: string, response: StoredResponse): void;
+  hasRoomForGuests(): boolean;
   find(owner: string, id: string): StoredResponse | undefined;
   /** All that led to a response, itself included, oldest first; `undefined` when any of it is missing. */
   conversation(owner: string, id: string): readonly StoredResponse[] | undefined;
@@ -45,18 +55,31 @@ interface StoreOptions {
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly limits?: StoreLimits;
+  readonly guestLimits?: { readonly each: StoreLimits; readonly all: StoreLimits };
 }
 
-export function createResponseStore({ database, now, limits = DEFAULT_LIMITS }: StoreOptions): ResponseStore {
+const DEFAULT_GUEST_LIMITS = { each: GUEST_LIMITS, all: LIMITS_OF_ALL_GUESTS };
+
+export function createResponseStore({
+  database,
+  now,
+  limits = DEFAULT_LIMITS,
+  guestLimits = DEFAULT_GUEST_LIMITS,
+}: StoreOptions): ResponseStore {
   migrate(database, 'responses', MIGRATIONS);
   const statements = prepareStatements(database);
   statements.removeExpired.run(now());
-  const save = database.transaction((owner: string, response: StoredResponse) => {
+  const save = database.transaction((owner: string, response: StoredResponse, isGuest: boolean) => {
     const at = now();
     statements.removeExpired.run(at);
-    insert(statements, { owner, response, createdAtMs: at });
-    statements.removeExcess.run({ owner, ...limits });
+    if (isGuest && !hasRoomForGuests()) return;
+    insert(statements, { owner, response, createdAtMs: at, isGuest });
+    statements.removeExcess.run({ owner, ...(isGuest ? guestLimits.each : limits) });
   });
+  const hasRoomForGuests = (): boolean => {
+    const { responses, bytes } = statements.heldByGuests.get(now()) ?? { responses: 0, bytes: 0 };
+    return responses < guestLimits.all.maxResponses && bytes < guestLimits.all.maxBytes;
+  };
   const remove = database.transaction((owner: string, id: string) => {
     if (statements.hide.run({ owner, id, now: now() }).changes === 0) return false;
     // Each round frees what only the last one's rested on.
@@ -64,7 +87,9 @@ export function createResponseStore({ database, now, limits = DEFAULT_LIMITS }: 
     return true;
   });
   return {
-    save: (owner, response) => save.immediate(owner, response),
+    save: (owner, response) => save.immediate(owner, response, false),
+    saveForGuest: (owner, response) => save.immediate(owner, response, true),
+    hasRoomForGuests,
     find(owner, id) {
       const row = statements.find.get({ owner, id, now: now() });
       return row && storedResponse(row);
@@ -94,6 +119,8 @@ const MIGRATIONS = [
    CREATE INDEX responses_by_age ON responses (owner, created_at_ms, bytes);
    CREATE INDEX responses_by_previous ON responses (previous_id);
    CREATE INDEX responses_by_end ON responses (kept_until_ms);`,
+  `ALTER TABLE responses ADD COLUMN is_guest INTEGER NOT NULL DEFAULT 0;
+   CREATE INDEX responses_of_guests ON responses (kept_until_ms, bytes) WHERE is_guest = 1;`,
 ];
 
 interface Row {
@@ -112,7 +139,7 @@ interface Asked {
 function prepareStatements(database: Database) {
   return {
     insert: database.prepare<[Readonly<Record<string, string | number | null>>]>(
-      `INSERT INTO responses VALUES (@id, @owner, @previousId, @input, @body, @bytes, @createdAtMs, @endsAtMs, @endsAtMs)`,
+      `INSERT INTO responses VALUES (@id, @owner, @previousId, @input, @body, @bytes, @createdAtMs, @endsAtMs, @endsAtMs, @isGuest)`,
     ),
     /** What the new response rests on stays as long as it does. */
     keepChain: database.prepare<[{ readonly owner: string; readonly id: string; readonly endsAtMs: number }]>(
@@ -142,6 +169,10 @@ function prepareStatements(database: Database) {
       `DELETE FROM responses WHERE owner = ? AND expires_at_ms = 0
        AND NOT EXISTS (SELECT 1 FROM responses next WHERE next.previous_id = responses.id)`,
     ),
+    heldByGuests: database.prepare<[number], { readonly responses: number; readonly bytes: number }>(
+      `SELECT count(*) AS responses, coalesce(sum(bytes), 0) AS bytes FROM responses
+       WHERE is_guest = 1 AND kept_until_ms > ?`,
+    ),
     removeExpired: database.prepare<[number]>('DELETE FROM responses WHERE kept_until_ms <= ?'),
     /** The newest always stays. */
     removeExcess: database.prepare<[{ readonly owner: string } & StoreLimits]>(
@@ -160,9 +191,13 @@ interface NewResponse {
   readonly owner: string;
   readonly response: StoredResponse;
   readonly createdAtMs: number;
+  readonly isGuest: boolean;
 }
 
-function insert(statements: ReturnType<typeof prepareStatements>, { owner, response, createdAtMs }: NewResponse): void {
+function insert(
+  statements: ReturnType<typeof prepareStatements>,
+  { owner, response, createdAtMs, isGuest }: NewResponse,
+): void {
   const input = JSON.stringify(response.input);
   const body = JSON.stringify(response.body);
   const endsAtMs = createdAtMs + RESPONSE_LIFETIME_MS;
@@ -175,6 +210,7 @@ function insert(statements: ReturnType<typeof prepareStatements>, { owner, respo
     bytes: Buffer.byteLength(input) + Buffer.byteLength(body),
     createdAtMs,
     endsAtMs,
+    isGuest: isGuest ? 1 : 0,
   });
   if (response.previousId !== undefined) statements.keepChain.run({ owner, id: response.previousId, endsAtMs });
 }

@@ -11,7 +11,7 @@ const KNOWN_VERSIONS = {
   model_digests: 1,
   relay_epochs: 1,
   request_log: 1,
-  responses: 1,
+  responses: 2,
   sealed_actions: 1,
 } as const;
 

@@ -1,5 +1,6 @@
 /** `POST /api/chat` and `POST /api/generate`, Ollama's two ways to ask a model. */
 import { PUBLIC_BODY_BYTES } from '../bounds.ts';
+import { isOwner } from '../caller.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
 import { ignoredHeaders } from '../wire/ignored.ts';
 import { NDJSON_HEADERS } from '../wire/ndjson.ts';
@@ -49,14 +50,16 @@ interface Asked {
   readonly ask: OllamaRequest;
 }
 
-async function answer({ route, ask }: Asked, { signal }: GatewayRequest, services: Services): Promise<Reply> {
+async function answer({ route, ask }: Asked, { caller, signal }: GatewayRequest, services: Services): Promise<Reply> {
   const clock = startClock(services);
   const { id } = await services.catalog.resolve(ask.model);
   const envelope = () => ({ route, model: ask.model, clock, loadDuration: clock.elapsed() });
-  const headers = ignoredHeaders(ask.ignored);
+  // Others may use the model as well: that it goes is for the owner to say.
+  const mayUnload = isOwner(caller);
+  const headers = ignoredHeaders([...ask.ignored, ...(ask.task === 'unload' && !mayUnload ? ['keep_alive'] : [])]);
   if (ask.task !== 'answer') {
     if (ask.task === 'load') await load(id, signal, services);
-    else await services.inference.unload(id);
+    else if (mayUnload) await services.inference.unload(id);
     return { headers, body: encodeResidency(envelope(), ask.task) };
   }
   const model = await services.inference.languageModel(id);

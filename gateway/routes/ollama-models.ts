@@ -2,7 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceError } from '../../core/errors.ts';
 import type { InstalledModel } from '../../core/inference/model-catalog.ts';
+import type { ResidentModel } from '../../core/inference/residency.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
+import { isOwner } from '../caller.ts';
 import type { Route, Services } from '../route.ts';
 import { encodeOllamaError } from '../wire/ollama-error.ts';
 import {
@@ -66,10 +68,11 @@ export const ollamaPs: Route = {
   clientPrefix: '/api',
   summary: 'The loaded models, in Ollama style.',
   encodeError: encodeOllamaError,
-  async handle(_request, services) {
+  async handle({ caller }, services) {
     const { residents } = services.inference.status();
-    const known = await lookUp(await Promise.all(residents.map(({ id }) => services.catalog.resolve(id))), services);
-    const models = residents.flatMap(({ contextTokens, unloadsInMs }, index) => {
+    const told = isOwner(caller) ? residents : residents.map(withoutUse).toSorted((a, b) => a.id.localeCompare(b.id));
+    const known = await lookUp(await Promise.all(told.map(({ id }) => services.catalog.resolve(id))), services);
+    const models = told.flatMap(({ contextTokens, unloadsInMs }, index) => {
       const one = known[index];
       const expiresAtMs = unloadsInMs === undefined ? undefined : services.now() + unloadsInMs;
       return one === undefined ? [] : [encodeRunning(one, { contextTokens, expiresAtMs })];
@@ -88,6 +91,11 @@ export const ollamaVersion: Route = {
   encodeError: encodeOllamaError,
   handle: (_request, { control }) => ({ body: { version: OLLAMA_VERSION, postern_version: control.version } }),
 };
+
+/** When a model was used last, and which one last of all, is what its other callers did; those who ask now are told of now. */
+function withoutUse(resident: ResidentModel): ResidentModel {
+  return { ...resident, unloadsInMs: resident.keepLoadedMs };
+}
 
 async function lookUp(
   models: readonly InstalledModel[],

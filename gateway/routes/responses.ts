@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { ResponseStore, StoredResponse } from '../../core/responses/response-store.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
-import { ownerOf, type Caller } from '../caller.ts';
+import { isGuest, ownerOf, type Caller } from '../caller.ts';
 import { RequestError, type OutwardError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
@@ -36,7 +36,9 @@ export const createResponse: Route = {
   async handle({ json, caller, signal }, { inference, responses, now }) {
     const owner = ownerOf(caller);
     const key = objectId('');
-    const sent = parseResponsesBody(json());
+    const asked = parseResponsesBody(json());
+    const isRefused = asked.store !== false && isGuest(caller) && !responses.hasRoomForGuests();
+    const sent = isRefused ? { ...asked, store: false } : asked;
     const previousId = sent.previous_response_id ?? undefined;
     const request = parseResponsesRequest(sent, { key, ...earlier({ responses, owner, previousId }) });
     const model = await inference.languageModel(request.model);
@@ -53,9 +55,11 @@ export const createResponse: Route = {
     const onAnswer = (response: ResponseResource): void => {
       // A client that left never learned the id.
       if (!request.store || signal.aborted) return;
-      responses.save(owner, { id: response.id, previousId, input: request.input, body: response });
+      const stored = { id: response.id, previousId, input: request.input, body: response };
+      if (isGuest(caller)) responses.saveForGuest(owner, stored);
+      else responses.save(owner, stored);
     };
-    const headers = ignoredHeaders(request.ignored);
+    const headers = ignoredHeaders([...request.ignored, ...(isRefused ? ['store'] : [])]);
     if (!request.stream) {
       const response = encodeResponse(envelope, await model.doGenerate(call), { completedAt: seconds() });
       onAnswer(response);

@@ -4,7 +4,17 @@ import { parseMetrics } from '../support/prometheus.ts';
 import { requestEntry } from '../support/request-entry.ts';
 
 function setUp() {
-  let residents = [{ id: 'a', pid: 1, contextTokens: 1, sequences: 1, memoryBytes: 1, unloadsInMs: undefined }];
+  let residents = [
+    {
+      id: 'a',
+      pid: 1,
+      contextTokens: 1,
+      sequences: 1,
+      memoryBytes: 1,
+      unloadsInMs: undefined,
+      keepLoadedMs: undefined,
+    },
+  ];
   const metrics = createMetrics({
     inference: {
       status: () => ({ residents, inflight: new Map([['a', { running: 1, queued: 2 }]]), runnerDeaths: 3 }),

@@ -18,7 +18,7 @@ const CLASSES: readonly AccessClass[] = [
   'dispatch',
   'admin',
 ];
-const SITES: readonly Site[] = ['none', 'own', 'listed', 'any', 'foreign'];
+const SITES: readonly Site[] = ['none', 'own', 'listed', 'app', 'any', 'foreign'];
 const CALLERS: Readonly<Record<string, Caller>> = {
   'this machine': { transport: 'loopback', sealed: false, credential: 'none', scope: 'owner' },
   'this machine, key required': { transport: 'loopback', sealed: false, credential: 'none', scope: 'nobody' },
@@ -83,8 +83,9 @@ const WITH_PAGE: Readonly<Record<Site, readonly string[]>> = {
   none: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
   own: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'cross_site'],
   listed: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'cross_site'],
-  any: ['yes', 'yes', 'summary', 'yes', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
-  foreign: ['yes', 'yes', 'summary', 'cross_site', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
+  app: ['yes', 'yes', 'summary', 'cross_site', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
+  any: ['yes', 'cross_site', 'summary', 'yes', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
+  foreign: ['yes', 'cross_site', 'summary', 'cross_site', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
 };
 
 test.each(Object.keys(CALLERS))('%s, no page', (caller) => {
@@ -111,7 +112,7 @@ test('every other combination of caller and page: the stricter of the two, and n
 
 test('admin from our own page takes the token of this run; nothing else is changed by it', () => {
   expect(decideFor('admin', 'this machine', { site: 'own', hasRunToken: true })).toBe('yes');
-  for (const site of ['listed', 'any', 'foreign'] as const) {
+  for (const site of ['listed', 'app', 'any', 'foreign'] as const) {
     expect(decideFor('admin', 'this machine', { site, hasRunToken: true })).toBe('cross_site');
   }
   for (const caller of Object.keys(CALLERS).filter((name) => !/^this machine(, key required)?$/.test(name))) {

@@ -215,3 +215,39 @@ test('any history of saving, going on, deleting, waiting and restarting answers 
     runs(1000),
   );
 });
+
+describe('guests', () => {
+  const few = { maxResponses: 2, maxBytes: 1_000_000 };
+
+  test('have less room each, and push out their own', () => {
+    database.close();
+    database = openDatabase(home);
+    store = createResponseStore({
+      database,
+      now: () => time,
+      guestLimits: { each: few, all: { ...few, maxResponses: 9 } },
+    });
+    store.saveForGuest('page b', response('b'));
+    for (const id of ['a1', 'a2', 'a3']) store.saveForGuest('page a', response(id));
+    expect(['a1', 'a2', 'a3'].map((id) => store.find('page a', id)?.id)).toEqual([undefined, 'a2', 'a3']);
+    expect(store.find('page b', 'b')).toEqual(response('b'));
+  });
+
+  test('share one room, however many they are: where it is full nobody is pushed out, until something expires', () => {
+    database.close();
+    database = openDatabase(home);
+    store = createResponseStore({ database, now: () => time, guestLimits: { each: few, all: few } });
+    store.save('owner', response('o'));
+    store.saveForGuest('page a', response('a'));
+    expect(store.hasRoomForGuests()).toBe(true);
+    store.saveForGuest('page b', response('b'));
+    expect(store.hasRoomForGuests()).toBe(false);
+    store.saveForGuest('page c', response('c'));
+    store.save('owner', response('p'));
+    expect(store.find('page c', 'c')).toBeUndefined();
+    expect([store.find('page a', 'a'), store.find('page b', 'b')]).toEqual([response('a'), response('b')]);
+    expect([store.find('owner', 'o'), store.find('owner', 'p')]).toEqual([response('o'), response('p')]);
+    time += RESPONSE_LIFETIME_MS;
+    expect(store.hasRoomForGuests()).toBe(true);
+  });
+});

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../core/errors.ts';
 import type { InstalledModel } from '../../../core/inference/model-catalog.ts';
 import type { LanguageModel, ModelCall, ModelStreamPart } from '../../../core/inference/model-port.ts';
+import type { Caller } from '../../../gateway/caller.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../../../gateway/route.ts';
 import { completions } from '../../../gateway/routes/completions.ts';
 import { ollamaChat, ollamaGenerate } from '../../../gateway/routes/ollama-inference.ts';
@@ -32,6 +33,14 @@ const answer: ModelStreamPart[] = [
       outputTokens: { total: 1, text: 1, reasoning: 0 },
     },
   },
+];
+
+const OWNER: Caller = { transport: 'loopback', sealed: false, credential: 'none', scope: 'owner' };
+const OTHERS: readonly Caller[] = [
+  { ...OWNER, page: { origin: 'https://app.example', isGuest: true } },
+  { ...OWNER, page: { origin: 'https://listed.example', isGuest: false } },
+  { transport: 'lan', sealed: false, credential: 'key', scope: 'master', keyId: 'k' },
+  { transport: 'relay', sealed: true, credential: 'device', scope: 'master', keyId: 'k' },
 ];
 
 interface Fake {
@@ -65,7 +74,7 @@ function fake(overrides: Partial<Services> = {}): Fake {
       },
       unload: async (id) => void asked.push({ what: 'unload', id }),
       status: () => ({
-        residents: [{ id: 'm', pid: 1, contextTokens: 512, unloadsInMs: 60_000 }],
+        residents: [{ id: 'm', pid: 1, contextTokens: 512, unloadsInMs: 60_000, keepLoadedMs: 900_000 }],
         inflight: new Map(),
         runnerDeaths: 0,
       }),
@@ -90,8 +99,9 @@ async function send(
   body: object,
   { services }: Fake,
   signal = new AbortController().signal,
+  caller = OWNER,
 ): Promise<Reply> {
-  return route.handle!({ json: () => body, signal } as GatewayRequest, services);
+  return route.handle!({ json: () => body, signal, caller } as GatewayRequest, services);
 }
 
 async function textOf({ body }: Reply): Promise<string> {
@@ -157,6 +167,16 @@ describe('a request that asks nothing', () => {
     expect(port.asked).toEqual([{ what: 'unload', id: 'm' }]);
   });
 
+  test.each(OTHERS)('but not for %j: others may use it', async (other) => {
+    const port = fake();
+    const { signal } = new AbortController();
+    const request = { model: 'm', messages: [], keep_alive: 0 };
+    const { body, headers } = await send(ollamaChat, request, port, signal, other);
+    expect(body).toMatchObject({ done_reason: 'unload' });
+    expect(headers).toMatchObject({ 'x-postern-ignored': 'keep_alive' });
+    expect(port.asked).toEqual([]);
+  });
+
   test('still needs a model that exists', async () => {
     for (const keepAlive of [0, '5m']) {
       const request = { model: 'nope', keep_alive: keepAlive };
@@ -172,6 +192,18 @@ test('a list does not wait for a model that takes long to look into', async () =
     const { body } = await send(route, {}, port);
     expect(body).toMatchObject({ models: [{ name: 'm', digest: 'sha256:known', details: { family: '' } }] });
   }
+});
+
+test('when a model goes is told to the owner, and to others what would be if they used it now', async () => {
+  const port = fake();
+  const { signal } = new AbortController();
+  const expiresIn = async (caller: Caller) => {
+    const { body } = await send(ollamaPs, {}, port, signal, caller);
+    const [first] = (body as { models: { expires_at: string }[] }).models;
+    return Date.parse(first!.expires_at) - port.services.now();
+  };
+  expect(await expiresIn(OWNER)).toBe(60_000);
+  for (const other of OTHERS) expect(await expiresIn(other)).toBe(900_000);
 });
 
 test('nothing runs where nothing is loaded', async () => {
