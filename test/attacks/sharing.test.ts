@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { setSettings } from '../support/access-keys.ts';
 import { createCallers, type Answer, type TestCaller } from '../support/callers.ts';
+import { endless } from '../support/request-log.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { seed } from '../support/sampling.ts';
+import { until } from '../support/wait.ts';
 import { STYLES, tokensTold } from '../support/wire-styles.ts';
 
 let home: string;
@@ -142,6 +144,88 @@ describe('a caller that guesses what another one said, by what the model has eva
     // What there is to be seen where tokens are found again, so that a test that sees nothing means something.
     expect(median(own!)).toBeLessThan(median(nobodys!) / 2);
     expect(median(theirs!)).toBeGreaterThan(median(nobodys!) / 1.5);
+  });
+});
+
+describe('a caller that knows the id of a response that another one stored', () => {
+  /** Everything that can be done with one, and what is answered but for the id itself. */
+  const uses: Readonly<Record<string, (caller: TestCaller, id: string) => Promise<Answer>>> = {
+    read: (caller, id) => caller.ask('GET', `/v1/responses/${id}`),
+    'list what it was asked': (caller, id) => caller.ask('GET', `/v1/responses/${id}/input_items`),
+    'go on from it': (caller, id) => caller.ask('POST', '/v1/responses', { ...short, previous_response_id: id }),
+    'refer to its items': (caller, id) =>
+      caller.ask('POST', '/v1/responses', {
+        ...short,
+        input: [{ type: 'item_reference', id: id.replace(/^resp_/, 'msg_') }, ...short.input],
+      }),
+    delete: (caller, id) => caller.ask('DELETE', `/v1/responses/${id}`),
+  };
+  const short = {
+    model: 'foundation',
+    input: [{ type: 'message', role: 'user', content: 'Hello' }],
+    max_output_tokens: 16,
+  };
+  const outcome = (id: string, { status, headers, text }: Answer) =>
+    [status, headers['content-type'], text.replaceAll(id, '…').replaceAll(id.replace(/^resp_/, 'msg_'), '…')].join(' ');
+
+  test('does nothing with it: for others it is one that never was', async () => {
+    const told: string[] = [];
+    const made = new Map<TestCaller, string>();
+    for (const caller of callers) {
+      const { text } = await caller.ask('POST', '/v1/responses', short);
+      made.set(caller, (JSON.parse(text) as { id: string }).id);
+    }
+    for (const [victim, attacker] of pairs()) {
+      const id = made.get(victim)!;
+      const never = id.replace(/^(resp_.*)(.{6})$/, '$1aaaaaa');
+      for (const [use, run] of Object.entries(uses)) {
+        const [theirs, nobodys] = [await run(attacker, id), await run(attacker, never)];
+        const isSame = outcome(id, theirs) === outcome(never, nobodys);
+        if (!isSame || theirs.status < 400) told.push(`${attacker.name} of ${victim.name}: ${use}, ${theirs.status}`);
+      }
+    }
+    expect(told).toEqual([]);
+    for (const [caller, id] of made)
+      expect([caller.name, (await uses['read']!(caller, id)).status]).toEqual([caller.name, 200]);
+  });
+});
+
+describe('a caller that wants the model for itself', () => {
+  const hello = { model: 'foundation', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 1 };
+  interface Health {
+    readonly loaded: readonly string[];
+    readonly inflight: Readonly<Record<string, { readonly queued: number }>>;
+  }
+  const health = async () => JSON.parse((await owner.ask('GET', '/health')).text) as Health;
+
+  test('does not unload it by keep_alive, unless it is the owner', async () => {
+    for (const caller of [...callers.slice(1), owner]) {
+      await owner.ask('POST', '/v1/chat/completions', hello);
+      const { headers } = await caller.ask('POST', '/api/generate', { model: 'foundation', keep_alive: 0 });
+      const expected = caller === owner ? [undefined, []] : ['keep_alive', ['foundation']];
+      expect([caller.name, headers['x-postern-ignored'], (await health()).loaded]).toEqual([caller.name, ...expected]);
+    }
+  });
+
+  test('fills no queue for others: two keys with all the requests that they may have, and the owner still gets in', async () => {
+    const leave = new AbortController();
+    const { signal } = leave;
+    const body = JSON.stringify({ ...endless, model: 'foundation', stream: true });
+    void fetch(`${server.url}/v1/chat/completions`, { method: 'POST', body, signal }).catch(() => undefined);
+    await until(async () => (await health()).inflight['foundation'] !== undefined);
+    const [one, two] = callers.filter(({ name }) => name.includes('master key'));
+    const filling = [one!, two!].flatMap((key) =>
+      Array.from({ length: 16 }, () => key.ask('POST', '/v1/chat/completions', hello)),
+    );
+    await until(async () => (await health()).inflight['foundation']?.queued === 32);
+    const owners = owner.ask('POST', '/v1/chat/completions', hello);
+    // One of theirs has to go for it.
+    const refused = await Promise.race([...filling, owners]);
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/)]);
+    leave.abort();
+    expect((await owners).status).toBe(200);
+    const statuses = (await Promise.all(filling)).map(({ status }) => status);
+    expect(statuses.filter((status) => status !== 200)).toEqual([503]);
   });
 });
 
