@@ -194,7 +194,7 @@ describe('a caller that wants the model for itself', () => {
   const hello = { model: 'foundation', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 1 };
   interface Health {
     readonly loaded: readonly string[];
-    readonly inflight: Readonly<Record<string, { readonly queued: number }>>;
+    readonly inflight: Readonly<Record<string, { readonly running: number; readonly queued: number }>>;
   }
   const health = async () => JSON.parse((await owner.ask('GET', '/health')).text) as Health;
 
@@ -212,7 +212,7 @@ describe('a caller that wants the model for itself', () => {
     const { signal } = leave;
     const body = JSON.stringify({ ...endless, model: 'foundation', stream: true });
     void fetch(`${server.url}/v1/chat/completions`, { method: 'POST', body, signal }).catch(() => undefined);
-    await until(async () => (await health()).inflight['foundation'] !== undefined);
+    await until(async () => (await health()).inflight['foundation']?.running === 1);
     const [one, two] = callers.filter(({ name }) => name.includes('master key'));
     const filling = [one!, two!].flatMap((key) =>
       Array.from({ length: 16 }, () => key.ask('POST', '/v1/chat/completions', hello)),
