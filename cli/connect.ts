@@ -5,6 +5,7 @@ import { isInUse, type LoopbackListener } from '../clients/connect/loopback-list
 import { watchWay } from '../clients/connect/way-watch.ts';
 import { PosternError, type PosternClient } from '../clients/sdk/index.ts';
 import { setProcessTimer } from '../core/timer.ts';
+import { quoted } from '../core/printable.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { chooseGateway } from './gateways.ts';
 import { openHomeClient } from './home-client.ts';
@@ -146,7 +147,7 @@ function report(port: number, { gateway, asJson }: Serving, { terminal }: Comman
     const ready = { url, pid: process.pid, gateway_id: gatewayId, gateway_name: gatewayName };
     return terminal.print(JSON.stringify(ready));
   }
-  terminal.say(`"${gatewayName}" (${gatewayId}) is here: ${url}
+  terminal.say(`${quoted(gatewayName)} (${gatewayId}) is here: ${url}
 
 For clients that take their address from the environment:
   export OPENAI_BASE_URL=${url}/v1 OPENAI_API_KEY=any

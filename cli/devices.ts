@@ -1,4 +1,5 @@
 /** `postern devices`: lists, renames and revokes what is paired with this machine. */
+import { quoted } from '../core/printable.ts';
 import { isLabel } from '../identity/access-claims.ts';
 import type { DeviceResource } from '../gateway/wire/pairings.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
@@ -53,9 +54,10 @@ function lineOf(device: DeviceResource): string {
   return columns.join('  ').trimEnd();
 }
 
-/** `phone (android, Pixel 9)`. */
+/** `"phone" ("android", "Pixel 9")`: its own words, if the owner did not rename it. */
 export function deviceText({ name, platform, model }: DeviceResource): string {
-  return `${name} (${model === null ? platform : `${platform}, ${model}`})`;
+  const what = model === null ? quoted(platform) : `${quoted(platform)}, ${quoted(model)}`;
+  return `${quoted(name)} (${what})`;
 }
 
 /** Which way it came last. */
@@ -69,7 +71,7 @@ async function rename(prefix: string, name: string, context: CommandContext): Pr
   const keeper = await findDeviceKeeper(context);
   const device = await findByPrefix(keeper, prefix);
   await keeper.rename(device.id, name);
-  context.terminal.say(`${device.name} is now ${name}.`);
+  context.terminal.say(`${quoted(device.name)} is now ${quoted(name)}.`);
   return 0;
 }
 

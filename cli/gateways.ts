@@ -1,4 +1,5 @@
 /** `postern gateways`: what this machine is paired with. */
+import { quoted } from '../core/printable.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { forgetGateway, listPairedGateways, loadPairedDevice, type PairedGateway } from './paired-gateways.ts';
 
@@ -38,7 +39,7 @@ async function list(asJson: boolean, { home, terminal }: CommandContext): Promis
   else
     for (const { gatewayName, gatewayId, deviceId, pairedAt } of found) {
       const since = new Date(pairedAt).toLocaleString('sv-SE');
-      terminal.print(`${gatewayName}\n  gateway ${gatewayId}\n  device  ${deviceId}, since ${since}`);
+      terminal.print(`${quoted(gatewayName)}\n  gateway ${gatewayId}\n  device  ${deviceId}, since ${since}`);
     }
   return 0;
 }
@@ -49,7 +50,7 @@ async function printKey(wanted: string | undefined, asJson: boolean, context: Co
   const { bearerKey } = await loadPairedDevice(gateway, context);
   if (bearerKey === undefined) {
     throw new CommandError(
-      `no plain key came with the pairing with "${gateway.gatewayName}". Pair again with an invite that makes one: ` +
+      `no plain key came with the pairing with ${quoted(gateway.gatewayName)}. Pair again with an invite that makes one: ` +
         '"postern invite --bearer" there.',
     );
   }
@@ -63,7 +64,7 @@ async function forget(wanted: string, asJson: boolean, context: CommandContext):
   const { terminal } = context;
   if (asJson) terminal.print(JSON.stringify({ forgotten: resourceOf(gateway) }));
   terminal.say(
-    `Forgotten: "${gateway.gatewayName}". Device ${gateway.deviceId} counts there until its owner says ` +
+    `Forgotten: ${quoted(gateway.gatewayName)}. Device ${gateway.deviceId} counts there until its owner says ` +
       `"postern devices revoke ${gateway.deviceId}".`,
   );
   return 0;
@@ -90,7 +91,7 @@ export function chooseGateway(found: readonly PairedGateway[], wanted: string | 
     );
   }
   const known = (fitting.length === 0 ? found : fitting)
-    .map(({ gatewayName, gatewayId }) => `\n  ${gatewayName}  ${plainId(gatewayId)}`)
+    .map(({ gatewayName, gatewayId }) => `\n  ${quoted(gatewayName)}  ${plainId(gatewayId)}`)
     .join('');
   if (fitting.length === 0)
     throw new CommandError(`this machine is not paired with "${wanted ?? ''}", but with:${known}`);

@@ -1,4 +1,5 @@
 /** `postern keys`: makes, lists and revokes the access keys that other machines come in with. */
+import { quoted } from '../core/printable.ts';
 import { findAccessKey } from '../identity/access-key.ts';
 import { isLabel, type AccessClaims } from '../identity/access-claims.ts';
 import type { AccessKeyRefusal } from '../identity/node/access-key-check.ts';
@@ -101,7 +102,9 @@ async function list({ flags, positionals }: CommandInput, context: CommandContex
 
 function lineOf(key: KeyResource): string {
   const used = key.last_used_at === null ? 'never used' : `used ${localTime(key.last_used_at)}`;
-  return [key.id, key.status.padEnd(7), forWhat(key), untilWhen(key), used, key.label ?? ''].join('  ').trimEnd();
+  return [key.id, key.status.padEnd(7), forWhat(key), untilWhen(key), used, key.label === null ? '' : quoted(key.label)]
+    .join('  ')
+    .trimEnd();
 }
 
 async function revoke({ flags, positionals: [id, ...rest] }: CommandInput, context: CommandContext): Promise<ExitCode> {

@@ -1,7 +1,7 @@
 /** `postern pair --discover`: finds gateways in this network, and pairs with one by the digits that it shows. */
 import { PosternError } from '../clients/sdk/index.ts';
 import { describeGateway, pairByCode, type NearbyGateway } from '../clients/sdk/pair-by-code.ts';
-import { printable } from '../core/printable.ts';
+import { quoted } from '../core/printable.ts';
 import { CommandError, UsageError, type CommandContext, type CommandInput, type ExitCode } from './command.ts';
 import { lookAround, type Sighting } from './mdns.ts';
 import { version } from './package.ts';
@@ -64,7 +64,7 @@ async function choose(asJson: boolean, context: CommandContext): Promise<string 
 }
 
 function shown({ name, url, gatewayId }: NearbyGateway): string {
-  return `${printable(name)}\n   gateway ${gatewayId}\n   ${url}`;
+  return `${quoted(name)}\n   gateway ${gatewayId}\n   ${url}`;
 }
 
 async function discover({ stop }: CommandContext): Promise<readonly NearbyGateway[]> {

@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { decodeUtf8, utf8ToBytes } from '../channel/bytes.ts';
 import { deviceEntry, findPairedDevice, type PairedDevice, type SecretStorage } from '../clients/sdk/index.ts';
+import { quoted } from '../core/printable.ts';
 import { chooseStore, type StoreOptions } from '../identity/node/choose-store.ts';
 import { readIdentityRecord, type IdentityRecord } from '../identity/node/identity-record.ts';
 import { IdentityError, type SecretStore } from '../identity/node/secret-store.ts';
@@ -49,7 +50,7 @@ export async function loadPairedDevice(gateway: PairedGateway, context: CommandC
   const device = text === undefined ? undefined : findPairedDevice(text);
   if (device !== undefined) return device;
   throw new CommandError(
-    `the keys for "${gateway.gatewayName}" are gone from where they were kept. ${secrets.description} Forget it ` +
+    `the keys for ${quoted(gateway.gatewayName)} are gone from where they were kept. ${secrets.description} Forget it ` +
       `("postern gateways forget ${gateway.gatewayId.replaceAll(' ', '')}") and pair this machine again.`,
   );
 }

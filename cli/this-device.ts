@@ -1,6 +1,7 @@
 /** This machine as a device of gateways elsewhere: what it is called there, and what is said when it is paired. */
 import { hostname } from 'node:os';
 import type { PairedDevice } from '../clients/sdk/index.ts';
+import { quoted } from '../core/printable.ts';
 import { isLabel, MAX_LABEL_CHARACTERS } from '../identity/access-claims.ts';
 import { UsageError, type CommandContext } from './command.ts';
 import type { PairedGateway } from './paired-gateways.ts';
@@ -27,7 +28,7 @@ export function report(
     const shown = { gateway_id: gatewayId, gateway_name: gatewayName, device_id: deviceId, urls };
     terminal.print(JSON.stringify({ ...shown, replaced_device_id: replaced ?? null }));
   } else terminal.print(deviceId);
-  terminal.say(`Paired with "${gatewayName}" as device ${deviceId}. "postern connect" brings its models here.`);
+  terminal.say(`Paired with ${quoted(gatewayName)} as device ${deviceId}. "postern connect" brings its models here.`);
   if (bearerKey !== undefined) terminal.say('A plain access key came with it: "postern gateways key" prints it.');
   if (replaced === undefined) return;
   terminal.say(

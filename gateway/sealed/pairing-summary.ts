@@ -1,4 +1,5 @@
 /** What the owner reads of a device that wants to be paired. */
+import { quoted } from '../../core/printable.ts';
 import type { DeviceDescription } from '../../identity/pairing.ts';
 import type { SealedSource } from './source.ts';
 
@@ -11,8 +12,8 @@ interface Asking {
 
 /** The device's own words are quoted, and said to be its own: a thief or a stranger chooses them too. */
 export function summaryOf({ description: { name, platform, model }, source, agentIndex }: Asking): string {
-  const what = model === undefined ? platform : `${platform}, ${model}`;
+  const what = model === undefined ? quoted(platform) : `${quoted(platform)}, ${quoted(model)}`;
   const from = source.transport === 'relay' ? 'through the relay' : `from ${source.party}`;
   const scope = agentIndex === undefined ? 'everything' : `agent ${agentIndex}`;
-  return `pair a device that calls itself "${name}" (${what}), ${from}, for ${scope}`;
+  return `pair a device that calls itself ${quoted(name)} (${what}), ${from}, for ${scope}`;
 }

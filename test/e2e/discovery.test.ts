@@ -76,7 +76,7 @@ describe('a code', () => {
     const staticKey = newStaticKey();
     const { challenge, session } = await proved(PHONE, staticKey);
     expect(waiting()).toMatchObject([
-      { summary: 'pair a device that calls itself "raw device" (test), from 127.2.0.1, for everything' },
+      { summary: 'pair a device that calls itself "raw device" ("test"), from 127.2.0.1, for everything' },
     ]);
     expect(await names()).toEqual([]);
     const answer = await confirm(service.url, session);

@@ -96,7 +96,7 @@ describe('an invite', () => {
       device: { name: 'phone', platform: 'android', agent_index: 3, status: 'active' },
     });
     expect(inviting.out().split('\n')).toHaveLength(3);
-    expect(inviting.err()).toMatch(/^Paired: phone \(android, Pixel\)\. "postern devices revoke [0-9a-f]{16}"/);
+    expect(inviting.err()).toMatch(/^Paired: "phone" \("android", "Pixel"\)\. "postern devices revoke [0-9a-f]{16}"/);
     expect(await auditLines()).toMatch(/device_paired {2}deviceId="[0-9a-f]{16}" {2}name="phone" {2}scope="0x/);
   });
 
@@ -211,7 +211,7 @@ describe('on a screen', () => {
     expect(rows).toEqual(await qrCodeRows(code));
     await redeem((await openInvite()).id);
     expect(await inviting.end()).toBe(0);
-    expect(inviting.out()).toContain('Paired: phone (android, Pixel).');
+    expect(inviting.out()).toContain('Paired: "phone" ("android", "Pixel").');
   });
 
   test('that is too narrow, it is said, and the text is there', async () => {
@@ -282,14 +282,14 @@ describe('devices', () => {
     if (!isServed) await service.stop();
     expect(await list()).toMatchObject([{ id, name: 'phone', key_id: kid, status: 'active', last_path: 'lan' }]);
     expect((await service.cli('devices')).stdout).toMatch(
-      /^[0-9a-f]{16} {2}active {3}phone \(android, Pixel\) {2}for every agent {2}paired .* {2}seen .* over the network\n$/,
+      /^[0-9a-f]{16} {2}active {3}"phone" \("android", "Pixel"\) {2}for every agent {2}paired .* {2}seen .* over the network\n$/,
     );
     expect((await service.cli('devices', 'rename', id.slice(0, 6), 'old phone')).code).toBe(0);
     expect(await list()).toMatchObject([{ name: 'old phone' }]);
     expect((await service.cli('devices', 'rename', id, ' ')).code).toBe(2);
     expect(await service.cli('devices', 'revoke', id.slice(0, 6))).toMatchObject({
       code: 0,
-      stderr: 'Revoked: old phone (android, Pixel).\n',
+      stderr: 'Revoked: "old phone" ("android", "Pixel").\n',
     });
     expect(await service.cli('devices', 'revoke', id)).toMatchObject({ code: 0, stderr: 'It was revoked before.\n' });
     expect(await list()).toMatchObject([{ status: 'revoked' }]);
