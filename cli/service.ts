@@ -20,6 +20,7 @@ import type { GuardSettings } from '../gateway/guard.ts';
 import type { AccessSettings } from '../gateway/identify.ts';
 import type { Listener } from '../gateway/listener.ts';
 import { routeBodyBytes } from '../gateway/find-route.ts';
+import { withLateStreams } from '../gateway/late-streams.ts';
 import { createLiveRequests } from '../gateway/live-requests.ts';
 import { createMetrics } from '../gateway/metrics.ts';
 import { createRecorder, type Recorder, type RecorderOptions } from '../gateway/request-log/recorder.ts';
@@ -32,6 +33,7 @@ import type { DoorOptions, SealedDoor } from '../gateway/sealed/sealed-door.ts';
 import { createGateway } from '../gateway/server.ts';
 import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
 import { CommandError, type CommandContext } from './command.ts';
+import { checkCrypto } from './crypto-check.ts';
 import { gatewayFacts } from './gateway-facts.ts';
 import { identityOptions } from './identity-options.ts';
 import type { Advertisement } from './mdns.ts';
@@ -74,6 +76,7 @@ const DOOR_CLOCK: DoorClock = { now: () => Date.now(), elapsed: () => performanc
 /** @throws {CommandError} where the port is not to be had */
 export async function startService(settings: Settings, context: CommandContext, clock = DOOR_CLOCK): Promise<Running> {
   const startedAtMs = Date.now();
+  await checkCrypto(settings['channel.crypto']);
   const { facts, place, token, ...parts } = await assemble(settings, { context, clock, startedAtMs });
   const { listener, identity } = parts;
   const { port } = await listen(listener, settings);
@@ -132,6 +135,7 @@ async function assemble(settings: Settings, { context, clock, startedAtMs }: Ass
     routes,
     services: {
       ...models,
+      inference: withLateStreams(models.inference, clock.setTimer),
       responses: createResponseStore({ database, now: Date.now }),
       keys: identity,
       gatewayFacts: facts,

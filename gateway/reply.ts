@@ -1,5 +1,6 @@
 /** A handler's reply onto the wire: JSON, text, or a stream that goes no faster than its reader. */
 import { once } from 'node:events';
+import { Socket } from 'node:net';
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { Reply } from './route.ts';
@@ -26,7 +27,9 @@ export async function sendReply(reply: FastifyReply, { status = 200, headers = {
   const onCut = (): void => void response.destroy();
   cut?.addEventListener('abort', onCut, { once: true });
   const isEventStream = headers['content-type']?.startsWith('text/event-stream') === true;
-  await sendStream(response, body, { isEventStream, hasBody: reply.request.method !== 'HEAD' });
+  // Inside a sealed call the channel has signs of life of its own.
+  const saysAlive = isEventStream && reply.request.raw.socket instanceof Socket;
+  await sendStream(response, body, { saysAlive, hasBody: reply.request.method !== 'HEAD' });
 }
 
 /** Hijacking takes Fastify out of the way, its headers with it. */
@@ -41,15 +44,15 @@ function plainHeaders(reply: FastifyReply): Record<string, string | string[]> {
 async function sendStream(
   response: ServerResponse,
   pieces: AsyncIterable<string | Uint8Array>,
-  { isEventStream, hasBody }: { readonly isEventStream: boolean; readonly hasBody: boolean },
+  { saysAlive, hasBody }: { readonly saysAlive: boolean; readonly hasBody: boolean },
 ): Promise<void> {
   // To HEAD no piece is sent; one is taken all the same, since a generator lets go only of what it has begun.
   if (!hasBody) response.end();
   // A reader that left is noticed at the next piece; one that never comes must be told of by the socket.
   const gone = new AbortController();
   whenClosed(response, () => gone.abort());
-  const keepAlive = isEventStream ? setInterval(() => sayAlive(response), KEEP_ALIVE_MS) : undefined;
-  if (isEventStream) response.socket?.once('end', () => probe(response));
+  const keepAlive = saysAlive ? setInterval(() => sayAlive(response), KEEP_ALIVE_MS) : undefined;
+  if (saysAlive) response.socket?.once('end', () => probe(response));
   try {
     for await (const piece of pieces) {
       if (response.destroyed || !hasBody) return;

@@ -1,20 +1,15 @@
 /**
- * The gateway's provider: node:crypto (OpenSSL) for X25519, ChaCha20-Poly1305 and SHA-256, which it does five to twenty
- * times faster than pure JavaScript, and for ML-KEM-768 where Node has it. It is not used before `gatewayCrypto` has seen
- * it give the known answers.
+ * The gateway's provider: node:crypto for all that it has, ML-KEM-768 among it where Node has that. It is not used before
+ * `gatewayCrypto` has seen it give the known answers.
  */
-import * as openssl from 'node:crypto';
-import type { JsonWebKey, KeyObject } from 'node:crypto';
-import type { Aead, Crypto, DhKeyPair } from '../crypto.ts';
-import { AEAD_TAG_BYTES } from '../crypto.ts';
-import { asPublicKey } from '../keys.ts';
+import type { Crypto } from '../crypto.ts';
 import { nobleCrypto } from '../noble.ts';
+import { findWrongPrimitive } from '../primitive-test.ts';
 import { failedKnownAnswer } from '../self-test.ts';
 import { gatewayMlKem768 } from './ml-kem.ts';
+import { platformCrypto, randomBytes } from './platform-crypto.ts';
 
 export type CryptoChoice = 'node' | 'noble';
-
-const randomBytes = (length: number): Uint8Array => openssl.getRandomValues(new Uint8Array(length));
 
 /**
  * The provider of the owner's choice, once it has passed the self-test.
@@ -22,7 +17,7 @@ const randomBytes = (length: number): Uint8Array => openssl.getRandomValues(new 
  * was tested is a reason to stop and look, not to go on with another.
  */
 export function gatewayCrypto(choice: CryptoChoice, provider = PROVIDERS[choice]()): Crypto {
-  const failed = failedKnownAnswer(provider);
+  const failed = findWrongPrimitive(provider) ?? failedKnownAnswer(provider);
   if (failed !== undefined) {
     throw new Error(
       `the ${choice} cryptography of this machine gives a wrong answer (${failed}); the gateway won't start`,
@@ -32,90 +27,6 @@ export function gatewayCrypto(choice: CryptoChoice, provider = PROVIDERS[choice]
 }
 
 const PROVIDERS: Readonly<Record<CryptoChoice, () => Crypto>> = {
-  node: nodeCrypto,
+  node: () => ({ ...platformCrypto, mlKem768: gatewayMlKem768() }),
   noble: () => nobleCrypto(randomBytes),
-};
-
-function nodeCrypto(): Crypto {
-  return {
-    randomBytes,
-    sha256: (message) => openssl.hash('sha256', message, 'buffer'),
-    hmacSha256: (key, message) => openssl.createHmac('sha256', key).update(message).digest(),
-    x25519: dhKeyPair,
-    aead,
-    mlKem768: gatewayMlKem768(),
-  };
-}
-
-/**
- * Keys pass as JWK (RFC 8037 §2), the one import that OpenSSL 3 does fast: 20 µs for a secret key against 300 µs as
- * DER. Node wants an `x` beside a secret `d` and doesn't use it: the public key is computed from `d`. The text of `d` is
- * a string, which can't be overwritten; that is the price.
- */
-function dhKeyPair(secretKey: Uint8Array): DhKeyPair {
-  const imported = openssl.createPrivateKey({ key: jwk({ d: base64url(secretKey), x: UNUSED_X }), format: 'jwk' });
-  let privateKey: KeyObject | undefined = imported;
-  return {
-    publicKey: asPublicKey(rawPublicKey(imported)),
-    agree(otherPublicKey) {
-      if (privateKey === undefined) throw new TypeError('this key pair is erased');
-      return agree(privateKey, otherPublicKey);
-    },
-    erase() {
-      privateKey = undefined;
-    },
-  };
-}
-
-const UNUSED_X = base64url(new Uint8Array(32));
-
-function agree(privateKey: KeyObject, otherPublicKey: Uint8Array): Uint8Array | undefined {
-  const publicKey = openssl.createPublicKey({ key: jwk({ x: base64url(otherPublicKey) }), format: 'jwk' });
-  try {
-    return openssl.diffieHellman({ privateKey, publicKey });
-  } catch {
-    // OpenSSL refuses to derive an all-zero secret, as RFC 7748 §6.1 allows.
-    return undefined;
-  }
-}
-
-function rawPublicKey(privateKey: KeyObject): Uint8Array {
-  return Buffer.from(openssl.createPublicKey(privateKey).export({ format: 'jwk' }).x ?? '', 'base64url');
-}
-
-function jwk(parts: JsonWebKey): JsonWebKey {
-  return { kty: 'OKP', crv: 'X25519', ...parts };
-}
-
-function base64url(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
-}
-
-const CIPHER = 'chacha20-poly1305';
-const CIPHER_OPTIONS = { authTagLength: AEAD_TAG_BYTES };
-
-const aead: Aead = {
-  seal(key, nonce, associatedData, box) {
-    const tagAt = box.length - AEAD_TAG_BYTES;
-    const cipher = openssl.createCipheriv(CIPHER, key, nonce, CIPHER_OPTIONS);
-    cipher.setAAD(associatedData, { plaintextLength: tagAt });
-    box.set(cipher.update(box.subarray(0, tagAt)));
-    cipher.final();
-    box.set(cipher.getAuthTag(), tagAt);
-  },
-  open(key, nonce, associatedData, box) {
-    if (box.length < AEAD_TAG_BYTES) return undefined;
-    const tagAt = box.length - AEAD_TAG_BYTES;
-    const decipher = openssl.createDecipheriv(CIPHER, key, nonce, CIPHER_OPTIONS);
-    decipher.setAAD(associatedData, { plaintextLength: tagAt });
-    decipher.setAuthTag(box.subarray(tagAt));
-    const plaintext = decipher.update(box.subarray(0, tagAt));
-    try {
-      decipher.final();
-    } catch {
-      plaintext.fill(0); // not authenticated: nobody may see it
-      return undefined;
-    }
-    return plaintext;
-  },
 };

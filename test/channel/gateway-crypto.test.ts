@@ -16,13 +16,13 @@ describe.each(['node', 'noble'] as const)('%s', (choice) => {
 
   /** One fault each, and the known answer that it makes wrong. */
   const FAULTS: readonly (readonly [what: string, faulty: Partial<Crypto>, answer: string])[] = [
-    ['a hash', { sha256: (message) => flipped(sound.sha256(message)) }, 'message 1'],
-    ['an HMAC', { hmacSha256: (key, message) => flipped(sound.hmacSha256(key, message)) }, 'message 1'],
-    ['a public key', { x25519: (secret) => sound.x25519(flipped(secret)) }, 'message 1'],
+    ['a hash', { sha256: (message) => flipped(sound.sha256(message)) }, 'SHA-256'],
+    ['an HMAC', { hmacSha256: (key, message) => flipped(sound.hmacSha256(key, message)) }, 'HMAC-SHA-256'],
+    ['a public key', { x25519: (secret) => sound.x25519(flipped(secret)) }, 'X25519'],
     [
       'a cipher that ignores what it is not shown',
       { aead: { ...sound.aead, seal: (key, nonce, _ad, box) => sound.aead.seal(key, nonce, new Uint8Array(0), box) } },
-      'message 1',
+      'ChaCha20-Poly1305',
     ],
     [
       'a cipher that opens forgeries',
@@ -32,7 +32,7 @@ describe.each(['node', 'noble'] as const)('%s', (choice) => {
           open: (key, nonce, ad, box) => sound.aead.open(key, nonce, ad, box) ?? box.subarray(16),
         },
       },
-      'refusals',
+      'ChaCha20-Poly1305',
     ],
     [
       'an agreement with a key of small order',
@@ -42,7 +42,7 @@ describe.each(['node', 'noble'] as const)('%s', (choice) => {
           return { ...pair, agree: (other) => pair.agree(other) ?? new Uint8Array(32) };
         },
       },
-      'refusals',
+      'X25519',
     ],
     [
       'an encapsulation',
@@ -54,7 +54,7 @@ describe.each(['node', 'noble'] as const)('%s', (choice) => {
           },
         },
       },
-      'message 2',
+      'ML-KEM-768',
     ],
     [
       'an encapsulation that nobody can open',

@@ -1,0 +1,24 @@
+/** Whether the cryptography of this machine computes right, before anybody is let in by it. */
+import { platformCrypto } from '../channel/node/platform-crypto.ts';
+import { findWrongPrimitive } from '../channel/primitive-test.ts';
+import type { Settings } from '../core/config/settings.ts';
+import { CommandError } from './command.ts';
+
+/** Takes a few milliseconds, unless the owner has chosen another implementation. @throws {CommandError} */
+export async function checkCrypto(choice: Settings['channel.crypto']): Promise<void> {
+  if (choice === 'noble') return checkNoble();
+  const wrong = findWrongPrimitive(platformCrypto);
+  if (wrong === undefined) return;
+  throw new CommandError(
+    `${wrong} computes wrong in this Node (${process.version}, OpenSSL ${process.versions.openssl}), so the service does not start. Update Node; until then another implementation can be used: "postern settings set channel.crypto noble".`,
+  );
+}
+
+async function checkNoble(): Promise<void> {
+  const { gatewayCrypto } = await import('../channel/node/crypto.ts');
+  try {
+    gatewayCrypto('noble');
+  } catch (error) {
+    throw new CommandError(error instanceof Error ? error.message : String(error));
+  }
+}

@@ -1,0 +1,64 @@
+/** A machine whose cryptography computes wrong: nothing is served with it. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { cliPath } from '../support/server.ts';
+
+/** Each is put in place of what Node has, before the program begins. */
+const FAULTS = {
+  'ChaCha20-Poly1305': `const make = crypto.createCipheriv;
+    crypto.createCipheriv = (...args) => {
+      const cipher = make(...args);
+      const update = cipher.update.bind(cipher);
+      cipher.update = (data) => { const out = update(data); out[0] ^= 1; return out; };
+      return cipher;
+    };`,
+  X25519: `const agree = crypto.diffieHellman;
+    crypto.diffieHellman = (keys) => { const secret = agree(keys); secret[31] ^= 1; return secret; };`,
+  'SHA-256': `const hash = crypto.hash;
+    crypto.hash = (name, data, encoding) => {
+      const digest = hash(name, data, encoding);
+      if (typeof digest !== 'string') digest[0] ^= 1;
+      return digest;
+    };`,
+};
+
+/** Starts the service as it was built. @returns how it ended, or that it listens */
+async function serve(fault: string, settings: object = {}) {
+  const home = await mkdtemp(join(tmpdir(), 'postern-broken-'));
+  const planted = join(home, 'planted.mjs');
+  const start = `import crypto from 'node:crypto';\nimport { syncBuiltinESMExports } from 'node:module';\n`;
+  await writeFile(planted, `${start}${fault}\nsyncBuiltinESMExports();\n`);
+  await writeFile(join(home, 'settings.json'), JSON.stringify(settings));
+  const child = spawn(process.execPath, ['--import', planted, cliPath, 'serve', '--port', '0', '--json'], {
+    env: { ...process.env, SVC_HOME: home, HOME: home, SVC_IDENTITY_STORE: 'vault' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let said = '';
+  child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  const listens = once(child.stdout, 'data').then(() => 'listens' as const);
+  const ended = once(child, 'close').then(([code]) => code as number | null);
+  const outcome = await Promise.race([listens, ended]);
+  child.kill();
+  await ended;
+  await rm(home, { recursive: true, force: true });
+  return { outcome, said };
+}
+
+describe('a machine that computes wrong', () => {
+  test.each(Object.entries(FAULTS))('%s: the service says so and does not listen', async (name, fault) => {
+    const { outcome, said } = await serve(fault);
+    expect([outcome, said.includes(`${name} computes wrong`)]).toEqual([1, true]);
+    expect(said).not.toContain('    at ');
+  });
+
+  test('nothing: the service listens', async () => expect((await serve('')).outcome).toBe('listens'));
+
+  test('ChaCha20-Poly1305 of Node, and the owner has chosen another: the service listens', async () => {
+    const { outcome } = await serve(FAULTS['ChaCha20-Poly1305'], { 'channel.crypto': 'noble' });
+    expect(outcome).toBe('listens');
+  });
+});
