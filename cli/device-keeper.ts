@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { migrate } from '../core/storage/database.ts';
 import { deviceResourceSchema, encodeDevice, type DeviceResource } from '../gateway/wire/pairings.ts';
+import type { Revocation } from '../identity/node/key-revocation.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
 import { createDeviceTable, recordOf } from '../identity/node/device-table.ts';
 import type { CommandContext } from './command.ts';
@@ -16,8 +17,8 @@ export interface DeviceKeeper {
   list(): Promise<readonly DeviceResource[]>;
   /** Of one that is there. */
   rename(id: string, name: string): Promise<void>;
-  /** Of one that is there. @returns false where it was revoked before */
-  revoke(id: string): Promise<boolean>;
+  /** Of one that is there. */
+  revoke(id: string): Promise<Revocation>;
 }
 
 export async function findDeviceKeeper(context: CommandContext): Promise<DeviceKeeper> {
@@ -26,13 +27,16 @@ export async function findDeviceKeeper(context: CommandContext): Promise<DeviceK
 }
 
 const listSchema = z.object({ devices: z.array(deviceResourceSchema) });
-const revokedSchema = z.object({ already: z.boolean() });
+const revokedSchema = z.object({ already: z.boolean(), cut: z.int() });
 
 function serverKeeper(server: LiveServer): DeviceKeeper {
   return {
     list: async () => listSchema.parse(await server.ask('GET', 'devices')).devices,
     rename: async (id, name) => void (await server.ask('POST', `devices/${id}`, { body: { name } })),
-    revoke: async (id) => !revokedSchema.parse(await server.ask('DELETE', `devices/${id}`)).already,
+    async revoke(id) {
+      const { already, cut } = revokedSchema.parse(await server.ask('DELETE', `devices/${id}`));
+      return { result: already ? 'already' : 'revoked', cut };
+    },
   };
 }
 
@@ -43,7 +47,7 @@ function databaseKeeper(context: CommandContext): DeviceKeeper {
       withRegistries(context, ({ pairings }) => {
         pairings.devices.rename(id, name);
       }),
-    revoke: (id) => withRegistries(context, async ({ pairings }) => (await pairings.devices.revoke(id)) === 'revoked'),
+    revoke: (id) => withRegistries(context, ({ pairings }) => pairings.devices.revoke(id)),
   };
 }
 

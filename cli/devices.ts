@@ -3,6 +3,7 @@ import { quoted } from '../core/printable.ts';
 import { isLabel } from '../identity/access-claims.ts';
 import type { DeviceResource } from '../gateway/wire/pairings.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
+import { cutText } from './cut-text.ts';
 import { findDeviceKeeper, type DeviceKeeper } from './device-keeper.ts';
 import { localTime } from './local-time.ts';
 
@@ -78,10 +79,11 @@ async function rename(prefix: string, name: string, context: CommandContext): Pr
 async function revoke(prefix: string, asJson: boolean, context: CommandContext): Promise<ExitCode> {
   const keeper = await findDeviceKeeper(context);
   const device = await findByPrefix(keeper, prefix);
-  const isNew = await keeper.revoke(device.id);
+  const { result, cut } = await keeper.revoke(device.id);
+  const isNew = result === 'revoked';
   const { terminal } = context;
-  if (asJson) terminal.print(JSON.stringify({ revoked: isNew ? [device.id] : [] }));
-  else terminal.say(isNew ? `Revoked: ${deviceText(device)}.` : 'It was revoked before.');
+  if (asJson) terminal.print(JSON.stringify({ revoked: isNew ? [device.id] : [], cut }));
+  else terminal.say(isNew ? `Revoked: ${deviceText(device)}.${cutText(cut)}` : 'It was revoked before.');
   return 0;
 }
 

@@ -10,6 +10,7 @@ import { findDiskFault } from '../core/storage/disk-fault.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { identityUnavailable, type AccessKeySource, type Pairings } from '../gateway/access-key-source.ts';
 import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
+import type { RevocationListener } from '../identity/node/key-revocation.ts';
 import type { Identity } from '../identity/node/open-identity.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
 import { openRegistries } from './registries.ts';
@@ -42,7 +43,7 @@ export interface IdentityServiceOptions {
   /** Called when another device, or another invite, may come. */
   readonly onChange: () => void;
   /** What is told of each revocation; see the registry. */
-  readonly onRevocation: (kids: readonly string[]) => Promise<void>;
+  readonly onRevocation: RevocationListener;
   readonly say: (words: string) => void;
   /** Milliseconds that never go back. */
   readonly elapsed: () => number;

@@ -14,6 +14,7 @@ import {
   type KeyResource,
 } from '../gateway/wire/access-keys.ts';
 import { createAccessKeyCheck, type AccessKeyVerdict } from '../identity/node/access-key-check.ts';
+import type { Revocation } from '../identity/node/key-revocation.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
 import { openIdentity } from '../identity/node/open-identity.ts';
 import type { CommandContext } from './command.ts';
@@ -28,10 +29,12 @@ export interface MadeKey extends KeyResource {
 export interface KeyKeeper {
   create(body: CreateKeyBody): Promise<MadeKey>;
   list(): Promise<readonly KeyResource[]>;
-  revoke(id: string): Promise<'revoked' | 'already' | 'unknown'>;
-  /** @returns the ids of those that counted until now */
-  revokeAll(): Promise<readonly string[]>;
+  revoke(id: string): Promise<Revocation>;
+  /** @returns the ids of those that counted until now, and how much under them had to be cut off */
+  revokeAll(): Promise<{ readonly revoked: readonly string[]; readonly cut: number }>;
 }
+
+const UNKNOWN: Revocation = { result: 'unknown', cut: 0 };
 
 export async function findKeyKeeper(context: CommandContext): Promise<KeyKeeper> {
   const server = await findLiveServer(context.home);
@@ -40,8 +43,8 @@ export async function findKeyKeeper(context: CommandContext): Promise<KeyKeeper>
 
 const madeSchema = keyResourceSchema.extend({ token: z.string() });
 const listSchema = z.object({ keys: z.array(keyResourceSchema) });
-const revokedSchema = z.object({ already: z.boolean() });
-const allRevokedSchema = z.object({ revoked: z.array(z.string()) });
+const revokedSchema = z.object({ already: z.boolean(), cut: z.int() });
+const allRevokedSchema = z.object({ revoked: z.array(z.string()), cut: z.int() });
 
 function serverKeeper(server: LiveServer): KeyKeeper {
   return {
@@ -49,11 +52,11 @@ function serverKeeper(server: LiveServer): KeyKeeper {
     list: async () => listSchema.parse(await server.ask('GET', 'keys')).keys,
     async revoke(id) {
       const { keys } = listSchema.parse(await server.ask('GET', 'keys'));
-      if (keys.every((key) => key.id !== id)) return 'unknown';
-      const { already } = revokedSchema.parse(await server.ask('DELETE', `keys/${id}`));
-      return already ? 'already' : 'revoked';
+      if (keys.every((key) => key.id !== id)) return UNKNOWN;
+      const { already, cut } = revokedSchema.parse(await server.ask('DELETE', `keys/${id}`));
+      return { result: already ? 'already' : 'revoked', cut };
     },
-    revokeAll: async () => allRevokedSchema.parse(await server.ask('DELETE', 'keys')).revoked,
+    revokeAll: async () => allRevokedSchema.parse(await server.ask('DELETE', 'keys')),
   };
 }
 
@@ -66,9 +69,11 @@ function databaseKeeper(context: CommandContext): KeyKeeper {
       }),
     list: async () => listHere(context.home),
     revoke: async (id) =>
-      hasDatabase(context.home) ? withRegistries(context, ({ keys: registry }) => registry.revoke(id)) : 'unknown',
+      hasDatabase(context.home) ? withRegistries(context, ({ keys: registry }) => registry.revoke(id)) : UNKNOWN,
     revokeAll: async () =>
-      hasDatabase(context.home) ? withRegistries(context, ({ keys: registry }) => registry.revokeAll()) : [],
+      hasDatabase(context.home)
+        ? withRegistries(context, ({ keys: registry }) => registry.revokeAll())
+        : { revoked: [], cut: 0 },
   };
 }
 

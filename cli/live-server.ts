@@ -60,7 +60,9 @@ interface Question extends AskOptions {
 async function askServer(question: Question): Promise<Record<string, unknown>> {
   const { signal, timeoutMs } = question;
   const limits = [signal, timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)];
-  const response = await send(question, AbortSignal.any(limits.filter((limit) => limit !== undefined)));
+  const response = await send(question, AbortSignal.any(limits.filter((limit) => limit !== undefined))).catch(
+    (error: unknown) => Promise.reject(unansweredError(question, error)),
+  );
   const answer = await jsonOf(response);
   if (response.ok && isRecord(answer)) return answer;
   throw answeredError(question, response, answer);
@@ -84,6 +86,15 @@ function send({ url, run, method, path, body }: Question, signal: AbortSignal): 
 
 function jsonOf(response: Response): Promise<unknown> {
   return response.json().catch(() => undefined);
+}
+
+/** @returns what to tell the owner, or the error itself where it was asked for */
+function unansweredError({ method, path, signal }: Question, error: unknown): unknown {
+  if (signal?.aborted === true || !(error instanceof Error)) return error;
+  const what = error.name === 'TimeoutError' ? 'did not answer in time' : 'ended before it answered';
+  return new CommandError(
+    `the service ${what} (${method} /admin/${path}), and may have done what it was asked for all the same. Look, and try again; if it goes on, "postern stop" ends the service.`,
+  );
 }
 
 /** The server's words are made for whoever asked. */

@@ -41,6 +41,7 @@ import { createIdentityService, type IdentityService, type IdentityServiceOption
 import { openModelCatalog } from './model-catalog.ts';
 import { packageRoot, version } from './package.ts';
 import type { RelayTunnels } from './relay-tunnels.ts';
+import { endRevoked } from './revocation.ts';
 
 /** How long answers under way may go on after the service was told to stop. */
 const SHUTDOWN_GRACE_MS = 10_000;
@@ -112,10 +113,7 @@ async function assemble(settings: Settings, { context, clock, startedAtMs }: Ass
   const live = createLiveRequests({ setTimer: setProcessTimer });
   const identity = identityService(context, database, {
     onChange: () => relays.changed(),
-    async onRevocation(kids) {
-      // The channel says goodbye in its own words first.
-      await Promise.all([door.revoke(kids), live.end(kids)]).finally(() => relays.changed());
-    },
+    onRevocation: (kids) => endRevoked({ door, live, relays, setTimer: setProcessTimer })(kids),
   });
   const approval = openApprovals(identity, terminal);
   const place = { port: settings['server.port'] };

@@ -6,3 +6,15 @@ export const setProcessTimer: SetTimer = (delayMs, run) => {
   const timer = setTimeout(run, delayMs).unref();
   return () => clearTimeout(timer);
 };
+
+/** @returns what `promise` gives, or undefined where that takes longer */
+export function within<Value>(
+  timeoutMs: number,
+  promise: Promise<Value>,
+  setTimer: SetTimer,
+): Promise<Value | undefined> {
+  return new Promise((resolve, reject) => {
+    const cancel = setTimer(timeoutMs, () => resolve(undefined));
+    void promise.then(resolve, reject).finally(cancel);
+  });
+}

@@ -3,12 +3,14 @@
  * own words where its reader still listens, else by closing the connection.
  */
 import type { ServerResponse } from 'node:http';
-import type { SetTimer } from '../core/timer.ts';
+import { within, type SetTimer } from '../core/timer.ts';
 import { refusalError } from './errors.ts';
 import { whenClosed } from './when-closed.ts';
 
 /** For a stream to say why it ends. A reader that has not taken that by then is cut off. */
 const LAST_WORDS_MS = 1000;
+/** For a handler to notice that it was cut off. One that does not is not waited for. */
+const AFTER_CUT_MS = 250;
 
 export interface LiveRequest {
   /** Fires when the key is revoked, with the refusal that its holder would now get. */
@@ -24,8 +26,11 @@ export interface LiveRequests {
   /** @returns a request that counts until its response is closed */
   enter(keyId: string, response: ServerResponse): LiveRequest;
   count(keyId: string): number;
-  /** Resolves when nothing goes on under these keys, and nothing that came with them can begin. */
-  end(keyIds: readonly string[]): Promise<void>;
+  /**
+   * Resolves when nothing goes on under these keys, and nothing that came with them can begin; after little more than a
+   * second in any case. @returns how many had to be cut off
+   */
+  end(keyIds: readonly string[]): Promise<number>;
 }
 
 export function createLiveRequests({ setTimer }: { readonly setTimer: SetTimer }): LiveRequests {
@@ -46,12 +51,13 @@ export function createLiveRequests({ setTimer }: { readonly setTimer: SetTimer }
     count: (keyId) => byKey.get(keyId)?.size ?? 0,
     async end(keyIds) {
       const endings = keyIds.flatMap((keyId) => [...(byKey.get(keyId) ?? [])]);
-      await Promise.all(endings.map((end) => end()));
+      const ended = await Promise.all(endings.map((end) => end()));
+      return ended.filter((how) => how === 'cut').length;
     },
   };
 }
 
-type Ending = () => Promise<void>;
+type Ending = () => Promise<'ended' | 'cut'>;
 
 function createLiveRequest(response: ServerResponse, setTimer: SetTimer): { request: LiveRequest; end: Ending } {
   const revoked = new AbortController();
@@ -70,10 +76,12 @@ function createLiveRequest(response: ServerResponse, setTimer: SetTimer): { requ
     async end() {
       revoked.abort(refusalError('unauthenticated'));
       // Not begun: it will be refused, however long its body takes to arrive.
-      if (handling === undefined) return;
-      const cancel = setTimer(LAST_WORDS_MS, () => response.destroy());
-      await Promise.allSettled([handling, closing(response)]);
-      cancel();
+      if (handling === undefined) return 'ended';
+      const over = Promise.allSettled([handling, closing(response)]).then(() => true);
+      if (await within(LAST_WORDS_MS, over, setTimer)) return 'ended';
+      response.destroy();
+      await within(AFTER_CUT_MS, over, setTimer);
+      return 'cut';
     },
   };
 }

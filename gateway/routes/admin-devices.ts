@@ -44,13 +44,14 @@ export const renameDevice: Route = {
 export const revokeDevice: Route = {
   ...common,
   method: 'DELETE',
-  summary: 'Revoke a device, with its access keys. When this is answered, nothing goes on under them.',
+  summary:
+    'Revoke a device, with its access keys. When this is answered, nothing goes on under them; `cut` is what had to be cut off.',
   async handle({ params }, { keys }) {
     const { devices } = await keys.openPairings();
     const id = params['id'] ?? '';
-    const outcome = await devices.revoke(id);
-    if (outcome === 'unknown') throw unknownDevice();
-    return { body: { id, revoked: true, already: outcome === 'already' } };
+    const { result, cut } = await devices.revoke(id);
+    if (result === 'unknown') throw unknownDevice();
+    return { body: { id, revoked: true, already: result === 'already', cut } };
   },
 };
 

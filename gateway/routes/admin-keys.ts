@@ -41,20 +41,21 @@ export const revokeKey: Route = {
   ...common,
   method: 'DELETE',
   path: '/admin/keys/:id',
-  summary: 'Revoke an access key. When this is answered, nothing goes on under it.',
+  summary: 'Revoke an access key. When this is answered, nothing goes on under it; `cut` is what had to be cut off.',
   async handle({ params }, { keys }) {
     const id = params['id'] ?? '';
-    const outcome = await (await keys.open()).revoke(id);
-    if (outcome === 'unknown') throw new RequestError('not_found', 'There is no access key with this id.');
-    return { body: { id, revoked: true, already: outcome === 'already' } };
+    const { result, cut } = await (await keys.open()).revoke(id);
+    if (result === 'unknown') throw new RequestError('not_found', 'There is no access key with this id.');
+    return { body: { id, revoked: true, already: result === 'already', cut } };
   },
 };
 
 export const revokeAllKeys: Route = {
   ...common,
   method: 'DELETE',
-  summary: 'Revoke every access key. When this is answered, nothing goes on under any of them.',
+  summary:
+    'Revoke every access key. When this is answered, nothing goes on under any of them; `cut` is what had to be cut off.',
   async handle(_request, { keys }) {
-    return { body: { revoked: await (await keys.open()).revokeAll() } };
+    return { body: await (await keys.open()).revokeAll() };
   },
 };

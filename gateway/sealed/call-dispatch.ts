@@ -110,9 +110,9 @@ class Dispatch {
     putWhole(call.log, { status: 200, headers: JSON_HEADERS }, answer);
   }
 
-  async #pair({ purpose, deviceKey }: SealedCall, body: Uint8Array, source: SealedSource): Promise<Uint8Array> {
+  async #pair({ purpose, deviceKey, signal }: SealedCall, body: Uint8Array, source: SealedSource): Promise<Uint8Array> {
     if (purpose.kind === 'invite') {
-      return this.#desk.confirm({ inviteId: purpose.inviteId, deviceKey, body, source });
+      return this.#desk.confirm({ inviteId: purpose.inviteId, deviceKey, body, source, signal });
     }
     if (purpose.kind === 'session') throw new TypeError('a session is not for pairing');
     return this.#options.discovery.confirm({ challenge: purpose.challenge, deviceKey, body });

@@ -22,7 +22,7 @@ export function lateDoor(load: () => Promise<SealedDoor>): SealedDoor {
     },
     challenge: async (source) => (await loaded()).challenge(source),
     // Nothing goes on behind a door that nobody has come in by.
-    revoke: async (kids) => (await loading.find())?.revoke(kids),
+    revoke: async (kids) => (await loading.find())?.revoke(kids) ?? 0,
     async close() {
       isClosed = true;
       await (await loading.find())?.close();

@@ -29,11 +29,20 @@ export interface Confirmation {
   readonly deviceKey: PublicKey;
   readonly body: Uint8Array;
   readonly source: Pick<SealedSource, 'transport' | 'party'>;
+  /** Fires when the device has left. */
+  readonly signal: AbortSignal;
 }
 
 export interface PairingDesk {
   /** @returns what the device is answered. @throws {RequestError} */
   confirm(confirmation: Confirmation): Promise<Uint8Array>;
+}
+
+/** One question to the owner, for all calls of a device that wait for the answer. */
+interface Waiting {
+  readonly answer: Promise<Uint8Array>;
+  readonly withdrawal: AbortController;
+  callers: number;
 }
 
 interface Asking {
@@ -46,7 +55,7 @@ interface Asking {
 export function createPairingDesk(options: DeskOptions): PairingDesk {
   const { devices, invites, approvals, now } = options;
   /** Answers that wait for the owner, by invite and device. */
-  const waiting = new Map<string, Promise<Uint8Array>>();
+  const waiting = new Map<string, Waiting>();
 
   const redeem = (asking: Asking): Uint8Array => {
     const gateway = options.gatewayFacts(options.gatewayKey());
@@ -55,11 +64,12 @@ export function createPairingDesk(options: DeskOptions): PairingDesk {
     return answerOf(redemption);
   };
 
-  async function afterApproval(asking: Asking, invite: InviteRecord): Promise<Uint8Array> {
+  async function afterApproval(asking: Asking, invite: InviteRecord, signal: AbortSignal): Promise<Uint8Array> {
     const asked = approvals.request({
       kind: 'pairing',
       summary: summaryOf({ ...asking, agentIndex: invite.agentIndex }),
       lifetimeMs: Math.max(1, invite.expiresAtS * 1000 - now()),
+      signal,
     });
     if (asked === undefined) {
       throw new RequestError('too_many_approvals', 'Too many devices wait for the owner. Try again later.');
@@ -71,8 +81,21 @@ export function createPairingDesk(options: DeskOptions): PairingDesk {
     return redeem(asking);
   }
 
+  function ask(name: string, asking: Asking, invite: InviteRecord): Waiting {
+    const withdrawal = new AbortController();
+    const forget = (): void => {
+      if (waiting.get(name) === asked) waiting.delete(name);
+    };
+    const answer = afterApproval(asking, invite, withdrawal.signal).finally(forget);
+    const asked = { answer, withdrawal, callers: 0 };
+    waiting.set(name, asked);
+    // Who comes again after that is asked for anew.
+    withdrawal.signal.addEventListener('abort', forget, { once: true });
+    return asked;
+  }
+
   return {
-    async confirm({ inviteId, deviceKey, body, source }) {
+    async confirm({ inviteId, deviceKey, body, source, signal }) {
       const description = findDeviceDescription(body);
       if (description === undefined) {
         throw new RequestError(
@@ -85,11 +108,22 @@ export function createPairingDesk(options: DeskOptions): PairingDesk {
       const isNew = devices.foresee(asking.inviteId, deviceKey) === 'new';
       if (!isNew || invite?.needsApproval !== true) return redeem(asking);
       const name = `${asking.inviteId} ${bytesToHex(deviceKey)}`;
-      const answer = waiting.get(name) ?? afterApproval(asking, invite);
-      waiting.set(name, answer);
-      return answer.finally(() => waiting.delete(name));
+      const asked = waiting.get(name) ?? ask(name, asking, invite);
+      return join(asked, signal);
     },
   };
+}
+
+/** When the last of them has left, the question is withdrawn. */
+function join(asked: Waiting, signal: AbortSignal): Promise<Uint8Array> {
+  const leave = (): void => {
+    asked.callers -= 1;
+    if (asked.callers === 0) asked.withdrawal.abort();
+  };
+  asked.callers += 1;
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave, { once: true });
+  return asked.answer;
 }
 
 function answerOf(redemption: Redemption): Uint8Array {

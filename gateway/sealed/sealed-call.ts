@@ -5,7 +5,7 @@ import { decodeCallHeader } from '../../channel/envelope.ts';
 import type { PublicKey } from '../../channel/keys.ts';
 import type { Purpose } from '../../channel/purpose.ts';
 import type { CallEvent, ReceivedCall } from '../../channel/received-call.ts';
-import type { SetTimer } from '../../core/timer.ts';
+import { within, type SetTimer } from '../../core/timer.ts';
 import { AnswerLog, KEPT_MS, type AnswerMemory } from './answer-log.ts';
 import type { SealedSource } from './source.ts';
 
@@ -13,6 +13,8 @@ type HeadEvent = Extract<CallEvent, { readonly type: 'head' }>;
 
 /** How long an answer goes on whose reader is gone. */
 export const UNREAD_MS = KEPT_MS;
+/** The same for a pairing: its device tries again within seconds, and its owner is asked for as long. */
+const UNREAD_PAIRING_MS = 15_000;
 /** For a reader to take the record that says why its call ends, before its transport is closed. */
 const LAST_WORDS_MS = 1000;
 
@@ -39,7 +41,7 @@ export class SealedCall {
   /** Whether it is one that can be taken up again: not of those that are about another call, its own or each other's. */
   canBeAttached = false;
   /** How long its work goes on without a reader. */
-  patienceMs = UNREAD_MS;
+  patienceMs: number;
   /** What stands before the first record. */
   readonly #header: Uint8Array;
   readonly #received: ReceivedCall;
@@ -55,6 +57,7 @@ export class SealedCall {
     this.#options = options;
     this.deviceKey = remoteStaticKey;
     this.purpose = purpose;
+    this.patienceMs = purpose.kind === 'session' ? UNREAD_MS : UNREAD_PAIRING_MS;
     this.#header = answer.header;
     this.reference = decodeCallHeader('callAnswer', answer.header);
     this.log = new AnswerLog(answer, { ...options, onUnread: () => this.#waitForReader() });
@@ -118,21 +121,22 @@ export class SealedCall {
     this.#done();
   }
 
-  /** For the last record to be taken; a transport that does not take it in time is closed. */
-  async close(): Promise<void> {
+  /**
+   * For the last record to be taken; a transport that does not take it in time is closed, and not waited for.
+   * @returns whether it had to be
+   */
+  async close(): Promise<boolean> {
     this.isKept = false;
-    if (!this.log.hasReader) return this.#done();
-    await new Promise<void>((resolve) => {
-      const cancel = this.#options.setTimer(LAST_WORDS_MS, () => {
-        this.#source?.cut();
-        // Not waited for: a transport may be as unwilling as its reader.
-        resolve();
-      });
-      this.#onClosed = () => {
-        cancel();
-        resolve();
-      };
+    if (!this.log.hasReader) {
+      this.#done();
+      return false;
+    }
+    const taken = new Promise<true>((resolve) => {
+      this.#onClosed = () => resolve(true);
     });
+    if (await within(LAST_WORDS_MS, taken, this.#options.setTimer)) return false;
+    this.#source?.cut();
+    return true;
   }
 
   async *#watched(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -47,8 +47,11 @@ export interface SealedDoor {
   handle(op: SealedOp, source: SealedSource, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array>;
   /** For a device that wants to be paired by a code. @throws HintError, {RequestError} */
   challenge(source: Pick<SealedSource, 'transport' | 'party'>): Promise<ChallengeAnswer>;
-  /** Resolves when nothing of these grants' devices goes on, and nothing more of it is sent. */
-  revoke(kids: readonly string[]): Promise<void>;
+  /**
+   * Resolves when nothing of these grants' devices goes on, and nothing more of it is sent; after a second in any case.
+   * @returns how many calls had to be cut off
+   */
+  revoke(kids: readonly string[]): Promise<number>;
   /** Ends all sessions, each stream in its own words. */
   close(): Promise<void>;
   /** For the operator's eyes, and to see that nothing grows. */
@@ -99,7 +102,7 @@ export function createSealedDoor(options: DoorOptions): SealedDoor {
       yield* answer;
     },
     challenge: async (source) => (await open()).discovery.challenge(source),
-    revoke: async (kids) => opened?.revoke(kids),
+    revoke: async (kids) => opened?.revoke(kids) ?? 0,
     async close() {
       isClosed = true;
       await opened?.close();
@@ -155,15 +158,16 @@ class OpenDoor {
     return [this.#pairing(envelope, source)];
   }
 
-  async revoke(kids: readonly string[]): Promise<void> {
+  async revoke(kids: readonly string[]): Promise<number> {
     const { devices } = this.#pairings;
     const revoked = kids.map((kid) => devices.findByKid(kid)).filter((device) => device !== undefined);
     const ended = revoked.flatMap(({ staticKey }) => this.#responder.revoke(staticKey));
     for (const { id } of revoked) this.#dispatch.forget(id);
-    await this.#end(ended);
+    const cut = await this.#end(ended);
     for (const { staticKey } of revoked) {
       for (const call of this.#calls.of(staticKey)) if (call.purpose.kind === 'session') call.abandon();
     }
+    return cut;
   }
 
   counts(): DoorCounts {
@@ -257,13 +261,15 @@ class OpenDoor {
     return Math.min(MAX_SEALED_BODY_BYTES, this.#options.maxBodyBytes(head.head.method, head.head.path));
   }
 
-  async #end(ended: readonly EndedCall[]): Promise<void> {
+  /** @returns how many had to be cut off */
+  async #end(ended: readonly EndedCall[]): Promise<number> {
     const calls = ended.flatMap(({ call: received, lastRecord }) => {
       const call = this.#byReceived.get(received);
       call?.finish(lastRecord);
       return call === undefined ? [] : [call];
     });
-    await Promise.all(calls.map((call) => call.close()));
+    const closed = await Promise.all(calls.map((call) => call.close()));
+    return closed.filter((isCut) => isCut).length;
   }
 
   #sweepSoon(setTimer: SetTimer): void {

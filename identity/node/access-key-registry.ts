@@ -10,6 +10,12 @@ import type { RandomBytes } from '../sealed-column.ts';
 import type { SigningKey } from '../secret-keys.ts';
 import { createAccessKeyCheck, signerOf, type AccessKeyVerdict, type Issuers } from './access-key-check.ts';
 import { createAccessKeyTable, type AccessKeyRecord, type Database, type Migrate } from './access-key-table.ts';
+import {
+  createKeyRevocation,
+  type Revocation,
+  type RevocationListener,
+  type RevocationPartner,
+} from './key-revocation.ts';
 
 /** 90 days, where its owner says nothing. */
 export const DEFAULT_LIFETIME_S = 90 * 24 * 60 * 60;
@@ -39,17 +45,6 @@ export type AccessKeyEvent =
     }
   | { readonly kind: 'key_revoked'; readonly kid: string };
 
-/** Ends what goes on under these keys. Revoking returns when it is done. */
-export type RevocationListener = (kids: readonly string[]) => Promise<void> | void;
-
-/** Something that ends with certain keys, and in the same transaction. */
-export interface RevocationPartner {
-  /** The keys that are revoked together with these. */
-  companionsOf(kids: readonly string[]): readonly string[];
-  /** Called inside the transaction in which these keys stopped to count; where it throws, they still do. */
-  strike(kids: readonly string[]): void;
-}
-
 export interface AccessKeyRegistry {
   /**
    * Makes a key; the text is shown once and kept nowhere. May be part of a larger transaction.
@@ -60,13 +55,16 @@ export interface AccessKeyRegistry {
   /** Newest first, those that count no more among them. */
   list(): readonly AccessKeyRecord[];
   /**
-   * When this resolves, the key counts no more, survives as revoked any end of the process, and nothing goes on under it.
-   * @returns `already` where it was revoked before; its listeners are told again
-   * @throws what a listener threw, after all of them had their turn; the key is revoked all the same
+   * The key is refused from this call on. When it resolves, the key survives as revoked any end of the process, and
+   * nothing goes on under it.
+   * @throws what the database threw: the key is refused then until the process ends; what a listener threw, after all of
+   *   them had their turn: the key is revoked all the same
    */
-  revoke(kid: string): Promise<'revoked' | 'already' | 'unknown'>;
-  /** As `revoke`, all at once. @returns those that were not revoked before */
-  revokeAll(): Promise<readonly string[]>;
+  revoke(kid: string): Promise<Revocation>;
+  /** As `revoke`, all at once. */
+  revokeAll(): Promise<{ readonly revoked: readonly string[]; readonly cut: number }>;
+  /** Whether it is revoked, though the database may not have it yet. */
+  isRefused(kid: string): boolean;
   /**
    * The first half of `revoke`, as part of a larger transaction: the keys count no more. `endUnder` has to follow it.
    * @returns the keys and all that go with them
@@ -96,23 +94,18 @@ interface RegistryOptions {
 export function createAccessKeyRegistry(options: RegistryOptions): AccessKeyRegistry {
   const { database, identity, now, randomBytes, record } = options;
   const table = createAccessKeyTable(database, options.migrate);
-  const listeners = new Set<RevocationListener>();
-  const partners: RevocationPartner[] = [];
   const nowS = (): number => Math.floor(now() / 1000);
+  const revocation = createKeyRevocation({
+    database,
+    table,
+    nowS,
+    record: (kid) => record({ kind: 'key_revoked', kid }),
+  });
 
   const keep = database.transaction((made: AccessKeyRecord) => {
     table.insert(made);
     record(creation(made));
   });
-  const strike = database.transaction((named: readonly string[]) => {
-    const all = [...new Set([...named, ...partners.flatMap((partner) => partner.companionsOf(named))])];
-    const struck = all.filter((kid) => table.revoke(kid, nowS()));
-    for (const kid of struck) record({ kind: 'key_revoked', kid });
-    for (const partner of partners) partner.strike(struck);
-    return { all, struck };
-  });
-  const endUnder = (kids: readonly string[]): Promise<void> => endAll(listeners, kids, database);
-
   return {
     create(wish) {
       const signer = signerOf(identity, wish.agentIndex);
@@ -125,24 +118,18 @@ export function createAccessKeyRegistry(options: RegistryOptions): AccessKeyRegi
     find: (kid) => table.find(kid),
     list: () => table.list(),
     async revoke(kid) {
-      if (table.find(kid) === undefined) return 'unknown';
-      const { all, struck } = strike.immediate([kid]);
-      await endUnder(all);
-      return struck.includes(kid) ? 'revoked' : 'already';
+      if (table.find(kid) === undefined) return { result: 'unknown', cut: 0 };
+      const { revoked, cut } = await revocation.revoke([kid]);
+      return { result: revoked.includes(kid) ? 'revoked' : 'already', cut };
     },
-    async revokeAll() {
-      const { struck } = strike.immediate(table.list().map(({ kid }) => kid));
-      await endUnder(struck);
-      return struck;
-    },
-    strike: (kids) => strike.immediate(kids).all,
-    endUnder,
-    verify: createAccessKeyCheck({ table, identity, nowS }),
-    onRevocation(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
-    join: (partner) => void partners.push(partner),
+    revokeAll: () =>
+      revocation.revoke(table.list().flatMap(({ kid, revokedAtS }) => (revokedAtS === undefined ? [kid] : []))),
+    isRefused: revocation.isRefused,
+    strike: revocation.strike,
+    endUnder: revocation.endUnder,
+    verify: createAccessKeyCheck({ table: { ...table, state: revocation.state }, identity, nowS }),
+    onRevocation: revocation.onRevocation,
+    join: revocation.join,
   };
 }
 
@@ -192,17 +179,4 @@ function creation({ kid, scope, label, expiresAtS, confirmation }: AccessKeyReco
     expiresAtS: expiresAtS ?? null,
     isDeviceGrant: confirmation !== undefined,
   };
-}
-
-async function endAll(
-  listeners: ReadonlySet<RevocationListener>,
-  kids: readonly string[],
-  database: Database,
-): Promise<void> {
-  // The revocation is to outlive a power cut, too: this puts the write-ahead log on the disk (SQLite, "PRAGMA
-  // synchronous": in NORMAL mode only a checkpoint does).
-  if (!database.inTransaction) database.pragma('wal_checkpoint(PASSIVE)');
-  const outcomes = await Promise.allSettled([...listeners].map(async (listener) => listener(kids)));
-  const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
-  if (failures.length > 0) throw new AggregateError(failures, 'revoked, but something under the key did not end');
 }

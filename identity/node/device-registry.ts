@@ -11,6 +11,7 @@ import type { Database, Migrate } from './access-key-table.ts';
 import { createDeviceTable, pskPlace, recordOf, type DeviceRow, type DeviceTable } from './device-table.ts';
 import { createInviteTable, type InviteTable } from './invite-table.ts';
 import { createAdmission } from './new-device.ts';
+import type { Revocation } from './key-revocation.ts';
 import type { Identity } from './open-identity.ts';
 import { createRedemption } from './redemption.ts';
 
@@ -93,7 +94,7 @@ export interface DeviceRegistry {
   /** @returns false for an unknown one. @throws RangeError for a name that is no label */
   rename(id: string, name: string): boolean;
   /** When this resolves, its grant counts no more and nothing goes on under it; see `AccessKeyRegistry.revoke`. */
-  revoke(id: string): Promise<'revoked' | 'already' | 'unknown'>;
+  revoke(id: string): Promise<Revocation>;
   /** Notes that it was here. Written once a minute at most. */
   touch(device: Pick<DeviceRecord, 'id' | 'lastSeenAtS'>, path: 'lan' | 'relay'): void;
 }
@@ -107,7 +108,7 @@ export interface DeviceRegistryOptions {
   readonly database: Database;
   readonly migrate: Migrate;
   readonly identity: Pick<Identity, 'columnKey'>;
-  readonly keys: Pick<AccessKeyRegistry, 'create' | 'revoke' | 'strike' | 'endUnder' | 'join'>;
+  readonly keys: Pick<AccessKeyRegistry, 'create' | 'revoke' | 'isRefused' | 'strike' | 'endUnder' | 'join'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly randomBytes: RandomBytes;
@@ -127,10 +128,14 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
   const nowS = (): number => Math.floor(now() / 1000);
   const pskOf = ({ id, psk }: DeviceRow): Psk | undefined =>
     psk === null ? undefined : orUndefined(cipher.open(pskPlace(id), psk), asPsk);
+  const findCounting = (deviceKey: Uint8Array): DeviceRow | undefined => {
+    const device = devices.findCounting(deviceKey, nowS());
+    return device === undefined || keys.isRefused(device.kid) ? undefined : device;
+  };
   const psks = (): readonly Psk[] =>
     devices
       .list()
-      .filter((row) => devices.findCounting(row.staticKey, nowS())?.id === row.id)
+      .filter((row) => findCounting(row.staticKey)?.id === row.id)
       .flatMap((row) => pskOf(row) ?? []);
   keys.join({
     companionsOf: (kids) => kids.flatMap((kid) => devices.findByKid(kid)?.bearerKid ?? []),
@@ -142,8 +147,8 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
     ...createRedemption({ ...options, devices, invites, cipher, nowS }),
     ...createAdmission({ ...options, devices, cipher, nowS }),
     find: (id) => orUndefined(devices.find(id), recordOf),
-    findByKey: (deviceKey) => orUndefined(devices.findCounting(deviceKey, nowS()), recordOf),
-    findPsk: (deviceKey) => orUndefined(devices.findCounting(deviceKey, nowS()), pskOf),
+    findByKey: (deviceKey) => orUndefined(findCounting(deviceKey), recordOf),
+    findPsk: (deviceKey) => orUndefined(findCounting(deviceKey), pskOf),
     relayTags: (routingId, day) => psks().map((psk) => deriveRelayTag(crypto, psk, { routingId, day })),
     findByKid: (kid) => orUndefined(devices.findByKid(kid), recordOf),
     list: () => devices.list().map(recordOf),
@@ -153,7 +158,7 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
     },
     async revoke(id) {
       const device = devices.find(id);
-      return device === undefined ? 'unknown' : keys.revoke(device.kid);
+      return device === undefined ? { result: 'unknown', cut: 0 } : keys.revoke(device.kid);
     },
     touch({ id, lastSeenAtS = 0 }, path) {
       if (Math.abs(nowS() - lastSeenAtS) >= LAST_SEEN_STEP_S) noteVisit(() => devices.touch(id, nowS(), path));

@@ -14,7 +14,10 @@ function start() {
       yield new Uint8Array([1]);
     },
     challenge: () => Promise.reject(new Error('none')),
-    revoke: async (kids) => void said.push(`revoke ${kids.join()}`),
+    async revoke(kids) {
+      said.push(`revoke ${kids.join()}`);
+      return 0;
+    },
     close: async () => void said.push('close'),
     counts: () => ({ sessions: 1, calls: 2, heldBytes: 3 }),
   };

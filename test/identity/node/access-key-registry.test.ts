@@ -212,7 +212,7 @@ describe('revoking', () => {
   test('bites at once, for good, and for this key alone', async () => {
     const [one, other] = [keys.create({ label: 'same' }), keys.create({ label: 'same' })];
     expect(refusalOf(one.token)).toBe('counts');
-    expect(await keys.revoke(one.key.kid)).toBe('revoked');
+    expect(await keys.revoke(one.key.kid)).toEqual({ result: 'revoked', cut: 0 });
     expect([refusalOf(one.token), refusalOf(other.token)]).toEqual(['revoked', 'counts']);
     const again = keys.create({ label: 'same' });
     expect([refusalOf(one.token), refusalOf(again.token)]).toEqual(['revoked', 'counts']);
@@ -231,9 +231,9 @@ describe('revoking', () => {
     const { key } = keys.create({});
     await keys.revoke(key.kid);
     timeMs += 5000;
-    expect(await keys.revoke(key.kid)).toBe('already');
+    expect(await keys.revoke(key.kid)).toEqual({ result: 'already', cut: 0 });
     expect(keys.find(key.kid)?.revokedAtS).toBe(START_S);
-    expect(await keys.revoke('0123456789abcdef')).toBe('unknown');
+    expect(await keys.revoke('0123456789abcdef')).toEqual({ result: 'unknown', cut: 0 });
     expect(events.filter(({ kind }) => kind === 'key_revoked')).toEqual([{ kind: 'key_revoked', kid: key.kid }]);
   });
 
@@ -243,11 +243,11 @@ describe('revoking', () => {
     timeMs += 10_000;
     const told: string[] = [];
     keys.onRevocation((kids) => void told.push(...kids));
-    const struck = await keys.revokeAll();
+    const { revoked: struck } = await keys.revokeAll();
     expect(struck.toSorted()).toEqual([made[1]!.key.kid, made[2]!.key.kid].toSorted());
     expect(told).toEqual(struck);
     expect(made.map(({ token }) => refusalOf(token))).toEqual(['revoked', 'revoked', 'revoked']);
-    expect(await keys.revokeAll()).toEqual([]);
+    expect(await keys.revokeAll()).toEqual({ revoked: [], cut: 0 });
   });
 
   test('returns when what goes on under the key has ended, and not before', async () => {
@@ -255,9 +255,10 @@ describe('revoking', () => {
     let end: (() => void) | undefined;
     const seen: string[] = [];
     keys.onRevocation(async (kids) => {
-      // By the time that anybody is told, the key counts no more and the log has it.
+      // By the time that anybody is told, the key is refused, though the log does not have it yet.
       seen.push(...kids, refusalOf(token), events.at(-1)!.kind);
       await new Promise<void>((resolve) => (end = resolve));
+      return 2;
     });
     let isDone = false;
     const revoked = keys.revoke(key.kid).then((outcome) => {
@@ -265,10 +266,10 @@ describe('revoking', () => {
       return outcome;
     });
     await new Promise(setImmediate);
-    expect(seen).toEqual([key.kid, 'revoked', 'key_revoked']);
+    expect([...seen, events.at(-1)!.kind]).toEqual([key.kid, 'revoked', 'key_created', 'key_revoked']);
     expect(isDone).toBe(false);
     end?.();
-    expect(await revoked).toBe('revoked');
+    expect(await revoked).toEqual({ result: 'revoked', cut: 2 });
   });
 
   test('tells every listener, even after one failed, and says so; who left is not told', async () => {
@@ -288,14 +289,19 @@ describe('revoking', () => {
     expect(told).toEqual(['last', 'last']);
   });
 
-  test('does not happen where the audit log can not have it', async () => {
+  test('is not kept where the audit log cannot have it, but refuses the key and ends what goes on, until the process ends', async () => {
     const { token, key } = keys.create({});
     const deaf = registry({
       record: () => {
         throw new Error('the log is full');
       },
     });
+    const told: string[] = [];
+    deaf.onRevocation((kids) => void told.push(...kids));
     await expect(deaf.revoke(key.kid)).rejects.toThrow('the log is full');
+    expect(deaf.verify(token)).toMatchObject({ counts: false, refusal: 'revoked' });
+    expect(told).toEqual([key.kid]);
+    // Another process reads the database, which has no word of it.
     expect(refusalOf(token)).toBe('counts');
   });
 });

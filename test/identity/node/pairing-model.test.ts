@@ -72,10 +72,10 @@ class World {
       if (invite.use === undefined && this.#nowS < invite.expiresAtS) invite.isClosed = true;
     }
     if (one.do.startsWith('revoke') && device !== undefined) {
-      const outcome = await (one.do === 'revoke'
+      const { result } = await (one.do === 'revoke'
         ? devices.revoke(device.id)
         : keys.revoke(devices.find(device.id)!.kid));
-      expect(outcome).toBe(device.isRevoked ? 'already' : 'revoked');
+      expect(result).toBe(device.isRevoked ? 'already' : 'revoked');
       this.#revoke(device);
     }
   }

@@ -215,6 +215,14 @@ describe('a device', () => {
     const { device } = pairNew();
     await expect(deaf.devices.revoke(device.id)).rejects.toThrow('the log is full');
     expect(pairings.devices.findPsk(phone)).toBeDefined();
+    // Where it was revoked it is refused all the same, and no relay is told its tags.
+    const { devices } = deaf;
+    const routingId = new Uint8Array(15) as RoutingId;
+    expect([devices.findPsk(phone), devices.findByKey(phone), devices.relayTags(routingId, 1)]).toEqual([
+      undefined,
+      undefined,
+      [],
+    ]);
     const again = pairings.invites.create({}).invite.id;
     expect(() => redeem(again, phone, deaf)).toThrow('the log is full');
     expect(pairings.devices.findByKey(phone)).toEqual(device);
@@ -314,13 +322,13 @@ describe('revoking', () => {
     const { device } = pairNew(phone, { withBearerKey: true });
     const told: number[] = [];
     pairings.keys.onRevocation((kids) => void told.push(kids.length));
-    expect(await pairings.devices.revoke(device.id)).toBe('revoked');
+    expect(await pairings.devices.revoke(device.id)).toMatchObject({ result: 'revoked' });
     timeMs += 5000;
-    expect(await pairings.devices.revoke(device.id)).toBe('already');
+    expect(await pairings.devices.revoke(device.id)).toMatchObject({ result: 'already' });
     expect(pairings.devices.find(device.id)?.revokedAtS).toBe(START_S);
     expect(told).toEqual([2, 2]);
     expect(auditKinds().filter((kind) => kind === 'device_revoked')).toHaveLength(1);
-    expect(await pairings.devices.revoke('nobody')).toBe('unknown');
+    expect(await pairings.devices.revoke('nobody')).toEqual({ result: 'unknown', cut: 0 });
   });
 
   test('a bearer key alone leaves the device as it is', async () => {

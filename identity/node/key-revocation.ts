@@ -1,0 +1,115 @@
+/**
+ * How keys are revoked: refused in memory first, then what goes on under them is told to end, then it is written. So neither
+ * a disk that is full nor anything that hangs keeps a revoked key alive.
+ */
+import type { AccessKeyTable, Database } from './access-key-table.ts';
+
+/**
+ * Ends what goes on under these keys, and takes no longer than it has to. Called when they are refused already and before
+ * anything is written, so it happens even where nothing can be. @returns how much had to be cut off
+ */
+export type RevocationListener = (kids: readonly string[]) => Promise<number | void> | number | void;
+
+export interface Revocation {
+  /** `already`: it was revoked before; its listeners are told again. */
+  readonly result: 'revoked' | 'already' | 'unknown';
+  /** How much went on under it that did not end by itself. */
+  readonly cut: number;
+}
+
+/** Something that ends with certain keys, and in the same transaction. */
+export interface RevocationPartner {
+  /** The keys that are revoked together with these. */
+  companionsOf(kids: readonly string[]): readonly string[];
+  /** Called inside the transaction in which these keys stopped to count; where it throws, they still do. */
+  strike(kids: readonly string[]): void;
+}
+
+interface KeyRevocation {
+  /** @throws what `write` threw, or else what a listener threw, after all of them had their turn */
+  readonly revoke: (named: readonly string[]) => Promise<{ readonly revoked: readonly string[]; readonly cut: number }>;
+  /** Revoked, and not written yet. */
+  readonly isRefused: (kid: string) => boolean;
+  /** Only what is written, as part of a larger transaction. @returns the keys and all that go with them */
+  readonly strike: (named: readonly string[]) => readonly string[];
+  /** Only what follows that. */
+  readonly endUnder: (kids: readonly string[]) => Promise<void>;
+  /** As the table says, but for what is refused. */
+  readonly state: AccessKeyTable['state'];
+  readonly onRevocation: (listener: RevocationListener) => () => void;
+  readonly join: (partner: RevocationPartner) => void;
+}
+
+interface KeyRevocationOptions {
+  readonly database: Database;
+  readonly table: AccessKeyTable;
+  readonly nowS: () => number;
+  /** Called with each key inside the transaction. */
+  readonly record: (kid: string) => void;
+}
+
+export function createKeyRevocation({ database, table, nowS, record }: KeyRevocationOptions): KeyRevocation {
+  const listeners = new Set<RevocationListener>();
+  const partners: RevocationPartner[] = [];
+  const refused = new Set<string>();
+  const withCompanions = (named: readonly string[]): readonly string[] => [
+    ...new Set([...named, ...partners.flatMap((partner) => partner.companionsOf(named))]),
+  ];
+  const strike = database.transaction((kids: readonly string[]) => {
+    const struck = kids.filter((kid) => table.revoke(kid, nowS()));
+    for (const kid of struck) record(kid);
+    for (const partner of partners) partner.strike(struck);
+    return struck;
+  });
+  const write = async (kids: readonly string[]): Promise<readonly string[]> => {
+    const struck = strike.immediate(kids);
+    flush(database);
+    for (const kid of kids) refused.delete(kid);
+    return struck;
+  };
+  return {
+    async revoke(named) {
+      const kids = withCompanions(named);
+      for (const kid of kids) refused.add(kid);
+      const [ended, written] = await Promise.allSettled([endAll(listeners, kids), write(kids)]);
+      if (written.status === 'rejected') throw written.reason;
+      if (ended.status === 'rejected') throw ended.reason;
+      return { revoked: written.value, cut: ended.value };
+    },
+    isRefused: (kid) => refused.has(kid),
+    strike(named) {
+      const kids = withCompanions(named);
+      strike.immediate(kids);
+      return kids;
+    },
+    async endUnder(kids) {
+      flush(database);
+      await endAll(listeners, kids);
+    },
+    state(kid) {
+      const state = table.state(kid);
+      return state !== undefined && refused.has(kid) ? { ...state, revokedAtS: nowS() } : state;
+    },
+    onRevocation(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    join: (partner) => void partners.push(partner),
+  };
+}
+
+/**
+ * A revocation is to outlive a power cut, too: this puts the write-ahead log on the disk (SQLite, "PRAGMA synchronous": in
+ * NORMAL mode only a checkpoint does).
+ */
+function flush(database: Database): void {
+  if (!database.inTransaction) database.pragma('wal_checkpoint(PASSIVE)');
+}
+
+/** Begins at once. @returns how much had to be cut off */
+async function endAll(listeners: ReadonlySet<RevocationListener>, kids: readonly string[]): Promise<number> {
+  const outcomes = await Promise.allSettled([...listeners].map(async (listener) => listener(kids)));
+  const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+  if (failures.length > 0) throw new AggregateError(failures, 'revoked, but something under the key did not end');
+  return outcomes.reduce((cut, outcome) => cut + (outcome.status === 'fulfilled' ? (outcome.value ?? 0) : 0), 0);
+}
