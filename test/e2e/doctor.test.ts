@@ -1,6 +1,6 @@
 /** `postern doctor` as a user runs it: with the service running and not, and with something wrong. */
 import { once } from 'node:events';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -80,4 +80,25 @@ test('pages that are named are no warning', async () => {
   const { states, text } = await doctor();
   expect(states).toMatchObject({ 'web pages': 'ok' });
   expect(text).toContain('https://app.example');
+});
+
+test('the machine is looked at: Node, processor, engine, memory, disk, clock', async () => {
+  const { states, text } = await doctor();
+  expect(states).toMatchObject({ node: 'ok', engine: 'ok', clock: 'ok', secrets: 'ok' });
+  expect(Object.keys(states)).toEqual(expect.arrayContaining(['processor', 'memory', 'disk']));
+  expect(text).toContain(process.versions.node);
+  expect(text).toMatch(/installed: [\w-]+-(x64|arm64)/);
+});
+
+test('a clock that is behind what was written has failed', async () => {
+  const tomorrow = new Date(Date.now() + 86_400_000);
+  await writeFile(join(home, 'state.db'), '');
+  await utimes(join(home, 'state.db'), tomorrow, tomorrow);
+  expect(await doctor()).toMatchObject({ code: 1, states: { clock: 'failed' } });
+});
+
+test('where the secrets are is said, and that nobody reaches them', async () => {
+  const store = { SVC_IDENTITY_STORE: 'keyring', DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent' };
+  expect((await doctor({ SVC_IDENTITY_STORE: 'vault' })).text).toContain('vault file');
+  expect(await doctor(store)).toMatchObject({ code: 1, states: { secrets: 'failed' } });
 });
