@@ -129,7 +129,7 @@ async function run(options: Run, input = '') {
 }
 
 describe('a Node that is new enough', () => {
-  test.each(['22.13.0', '22.23.3', '23.0.0', '24.21.0', '26.10.0', '31.0.0-nightly'])(
+  test.each(['22.14.0', '22.23.3', '23.6.0', '24.21.0', '26.10.0', '31.0.0-nightly'])(
     '%s is used as it is',
     async (version) => {
       systemNode(version);
@@ -155,13 +155,19 @@ describe('a Node that is too old', () => {
     expect(JSON.parse(first.stdout)).toMatchObject({ runBy: expect.stringMatching(/,24\.99\.0$/) });
     expect(first.code).toBe(0);
     expect(first.stderr).toMatch(
-      /^Postern needs Node 22\.13 or newer; this is 20\.20\.2\. Fetching Node 24\.99\.0 .*POSTERN_NODE.*\n$/,
+      /^Postern needs Node 22\.14 or newer; this is 20\.20\.2\. Fetching Node 24\.99\.0 .*POSTERN_NODE.*\n$/,
     );
     const asked = npm.requests.length;
     const second = await run({ url: npm.url });
     expect({ code: second.code, stderr: second.stderr }).toEqual({ code: 0, stderr: '' });
     expect(npm.requests).toHaveLength(asked);
     expect(fetched()).toHaveLength(1);
+  });
+
+  test.each(['22.13.1', '23.5.0'])('%s, which crashes on the database, is one', async (version) => {
+    systemNode(version);
+    const { stdout } = await run({ url: (await serve()).url });
+    expect(JSON.parse(stdout)).toMatchObject({ runBy: expect.stringMatching(/,24\.99\.0$/) });
   });
 
   test('a new pin is fetched again', async () => {
@@ -254,12 +260,12 @@ describe('nothing is run', () => {
 
   test.each(['16.20.2', '18.20.8'])('by Node %s, which can’t even fetch', async (version) => {
     systemNode(version);
-    expect(await refused({})).toMatch(new RegExp(`^Postern needs Node 22\\.13 or newer; this is ${version}\\..*\n$`));
+    expect(await refused({})).toMatch(new RegExp(`^Postern needs Node 22\\.14 or newer; this is ${version}\\..*\n$`));
   });
 
   test('without any Node', async () => {
     rmSync(join(scratch, 'bin', 'node'));
-    expect(await refused({})).toMatch(/^Postern needs Node 22\.13 or newer, and found no Node\. Install Node 24.*\n$/);
+    expect(await refused({})).toMatch(/^Postern needs Node 22\.14 or newer, and found no Node\. Install Node 24.*\n$/);
   });
 
   test('by a POSTERN_NODE that is too old, or missing', async () => {

@@ -19,15 +19,17 @@ interface Beginning {
   /** What is piped into it. */
   readonly input?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** The Node that runs it, if not this one. */
+  readonly node?: string;
 }
 
 /** @param program a file of this build, and its arguments */
 export function beginOn(
   { within }: Pick<Machine, 'within'>,
   program: readonly string[],
-  { home, input = '', environment = {} }: Beginning,
+  { home, input = '', environment = {}, node = process.execPath }: Beginning,
 ): Begun {
-  const [command, ...rest] = [...within, process.execPath, ...program];
+  const [command, ...rest] = [...within, node, ...program];
   const child = spawn(command!, rest, {
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, SVC_HOME: home, SVC_IDENTITY_STORE: 'vault', ...environment },

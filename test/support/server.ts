@@ -30,6 +30,8 @@ interface StartOptions {
   readonly program?: readonly string[];
   /** A command that runs the program somewhere else, such as in another network namespace. */
   readonly within?: readonly string[];
+  /** The Node that runs it, if not this one. */
+  readonly node?: string;
 }
 
 export async function startServer({
@@ -38,10 +40,11 @@ export async function startServer({
   modelsDir,
   environment = {},
   within = [],
+  node = process.execPath,
   program = [cliPath, 'serve'],
 }: StartOptions = {}): Promise<TestServer> {
   const ownHome = home ?? (await mkdtemp(join(tmpdir(), 'postern-home-')));
-  const command = [...within, process.execPath, ...program, '--port', '0', '--json', ...args];
+  const command = [...within, node, ...program, '--port', '0', '--json', ...args];
   const child = spawn(command[0]!, command.slice(1), {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
