@@ -16,7 +16,10 @@ import { createRateWindow, type RateWindow } from './rate-window.ts';
 import { isRunToken, RUN_TOKEN_HEADER } from './run-token.ts';
 import { sourceOf } from './source.ts';
 
-/** Keys that do not count which one source may show in a minute, before none of its keys is looked at any more. */
+/**
+ * Keys that do not count which one source may show in a minute before it is told to wait. Whoever shows one that counts
+ * is never told so, whatever others show from the same address.
+ */
 export const MAX_FAILURES_PER_MINUTE = 20;
 
 export interface AccessSettings {
@@ -85,16 +88,8 @@ export function createIdentifier(options: IdentifyOptions): Identifier {
     const token = credential.kind === 'token' && isShapedAsAccessKey(credential.token) ? credential.token : undefined;
     const registry = token === undefined ? undefined : await openRegistry(options.keys);
     if (registry instanceof RequestError) return { ...as('nothing'), failure: registry };
-    const source = sourceOf(arrival.peerAddress);
-    const blockedForS = failures.retryAfterS(source);
-    if (blockedForS !== undefined) {
-      return { ...as('nothing'), fault: 'too_many_failures', failure: tooManyFailures(blockedForS) };
-    }
     const verdict = token === undefined || registry === undefined ? MALFORMED : registry.verify(token);
-    if (!verdict.counts) {
-      failures.count(source);
-      return { ...as('nothing'), fault: verdict.refusal };
-    }
+    if (!verdict.counts) return { ...as('nothing'), ...countFailure(failures, arrival, verdict.refusal) };
     // No await since the verdict: either a revocation finds this request, or the verdict has found the revocation.
     const { kid, scope } = verdict.key;
     return { ...as({ scope, keyId: kid }), ...admit(kid, { ...options, uses, response: arrival.response }) };
@@ -112,6 +107,18 @@ export function createIdentifier(options: IdentifyOptions): Identifier {
 /** Our own pages act for whoever opened them. */
 function pageOf({ site, origin }: Provenance): WebPage | undefined {
   return site === 'none' || site === 'own' ? undefined : { origin, isGuest: site === 'any' };
+}
+
+function countFailure(
+  failures: RateWindow,
+  { peerAddress }: Pick<Arrival, 'peerAddress'>,
+  refusal: AccessKeyRefusal,
+): Pick<Identified, 'fault' | 'failure'> {
+  const source = sourceOf(peerAddress);
+  const waitS = failures.retryAfterS(source);
+  if (waitS !== undefined) return { fault: 'too_many_failures', failure: tooManyFailures(waitS) };
+  failures.count(source);
+  return { fault: refusal };
 }
 
 const MALFORMED: AccessKeyVerdict = { counts: false, refusal: 'malformed', kid: undefined };

@@ -133,18 +133,19 @@ test('what is no key at all opens no store; a store that does not open is a 503'
   expect(caller.scope).toBe('nobody');
 });
 
-test('failures are counted by source, and then even a good key is not looked at', async () => {
+test('failures are counted by source; a key that counts goes on, whatever others show from there', async () => {
   const { arrive, registry, time } = createGate();
   const { token } = registry.create({});
   for (let n = 0; n < MAX_FAILURES_PER_MINUTE; n += 1) {
     expect(await arrive(`sk-${n}`, { from: `2001:db8::${n}` })).toMatchObject({ fault: 'malformed' });
   }
-  const blocked = await arrive(token, { from: '2001:db8::ffff' });
+  const blocked = await arrive('sk-another', { from: '2001:db8::ffff' });
   expect(blocked).toMatchObject({ fault: 'too_many_failures', failure: { code: 'rate_limited' } });
   expect(blocked.failure!.headers['retry-after']).toBe('60');
-  expect(await arrive(token, { from: '2001:db8:0:1::1' })).toMatchObject({ caller: { credential: 'key' } });
-  time.advance(60_000);
   expect(await arrive(token, { from: '2001:db8::ffff' })).toMatchObject({ caller: { credential: 'key' } });
+  expect(await arrive('sk-another', { from: '2001:db8:0:1::1' })).toMatchObject({ fault: 'malformed' });
+  time.advance(60_000);
+  expect(await arrive('sk-another', { from: '2001:db8::ffff' })).toMatchObject({ fault: 'malformed' });
 });
 
 test('a key has so many requests a minute, wherever they come from, and another key its own', async () => {
