@@ -36,10 +36,23 @@ export interface ResponderOptions {
 export interface Pairing {
   readonly purpose: Exclude<Purpose, { readonly kind: 'session' }>;
   readonly psk: Psk;
+  readonly admit?: AdmitHandshake;
 }
 
+/**
+ * Called when it is known who asks, before what is dear; what it throws refuses the handshake. Not called for a message 1
+ * that is answered as it was before.
+ */
+export type AdmitHandshake = (remoteStaticKey: PublicKey) => void;
+
 /** A session's psk is found when its static key is known. */
-type Asked = Pairing | { readonly purpose: { readonly kind: 'session' }; readonly psk?: undefined };
+type Asked =
+  | Pairing
+  | {
+      readonly purpose: { readonly kind: 'session' };
+      readonly psk?: undefined;
+      readonly admit: AdmitHandshake | undefined;
+    };
 
 export class Responder {
   readonly #options: ResponderOptions;
@@ -56,9 +69,12 @@ export class Responder {
     };
   }
 
-  /** @returns message 2 for a device's message 1. @throws ChannelError `handshake_refused`, for whatever reason */
-  answerSession(message1: Uint8Array, nowMs: number): Uint8Array {
-    return this.#answer({ purpose: { kind: 'session' } }, message1, nowMs);
+  /**
+   * @returns message 2 for a device's message 1
+   * @throws ChannelError `handshake_refused`, for whatever reason, and what `admit` throws
+   */
+  answerSession(message1: Uint8Array, nowMs: number, admit?: AdmitHandshake): Uint8Array {
+    return this.#answer({ purpose: { kind: 'session' }, admit }, message1, nowMs);
   }
 
   /** The same for a pairing, whose secret the caller has found by its invite id or challenge. @throws ChannelError */
@@ -122,12 +138,18 @@ export class Responder {
   }
 
   /** Cheap for strangers: who asks is looked up after one Diffie-Hellman, before all else. */
-  #accept({ purpose, psk }: Asked, message1: Uint8Array): { remoteStaticKey: PublicKey; accepted: Accepted } {
+  #accept({ purpose, psk, admit }: Asked, message1: Uint8Array): { remoteStaticKey: PublicKey; accepted: Accepted } {
     const { crypto, staticKey, findPsk } = this.#options;
     const greeting = greet({ crypto, staticKey, purpose, ...(psk === undefined ? {} : { psk }) }, message1);
     const { remoteStaticKey } = greeting;
     const found = psk ?? findPsk(remoteStaticKey);
     if (found === undefined) throw greeting.refuse();
+    try {
+      admit?.(remoteStaticKey);
+    } catch (error) {
+      greeting.refuse();
+      throw error;
+    }
     return { remoteStaticKey, accepted: greeting.accept(found) };
   }
 

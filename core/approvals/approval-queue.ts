@@ -68,13 +68,16 @@ export interface ApprovalQueue {
   close(): void;
 }
 
-/** How many may wait at once. Of pairings few, since anybody on the network can ask for a code. */
+/** How many may wait at once: of pairings two for each of the eight invites that can be open. */
 const MAX_PENDING: Readonly<Record<ApprovalKind, number>> = {
-  pairing: 3,
+  pairing: 16,
   tool_permission: 100,
   spend: 20,
   high_risk_config: 5,
 };
+
+/** Few, since anybody on the network can ask for one. */
+const MAX_PENDING_CODES = 3;
 
 /** A summary is read by a person; what asks may be a model. */
 const MAX_SUMMARY_CHARACTERS = 1000;
@@ -127,7 +130,7 @@ export function createApprovalQueue({ now, setTimer, newId, record, onError }: Q
   return {
     request(wish) {
       const alike = [...waiting.values()].filter(({ approval }) => isAlike(approval, wish));
-      if (alike.length >= MAX_PENDING[wish.kind]) return undefined;
+      if (alike.length >= (wish.code === undefined ? MAX_PENDING[wish.kind] : MAX_PENDING_CODES)) return undefined;
       const approval = approvalOf(wish, { id: newId(), createdAt: now() });
       const { id } = approval;
       const answer = deferred<ApprovalOutcome>();

@@ -4,19 +4,29 @@
  *     issued ── asked ─► waiting ── proved ─► proved ── confirmed ─► paired
  *                           └───────────── denied, too late, wrong ──┴─► over
  *
- * In memory alone: a challenge of an earlier run is none.
+ * One that nobody has asked with yet is kept nowhere: it says itself when it was issued and that it was issued here. So
+ * whoever fetches very many takes nobody's away.
+ *
+ *     offset  size  field
+ *          0     6  issued at, milliseconds since 1970, big-endian
+ *          6     4  random
+ *         10     6  the beginning of HMAC-SHA256(a key of this run, all before)
  */
 import { bytesToHex } from '@noble/hashes/utils.js';
+import { concatBytes, equalBytes, viewOf } from '../../channel/bytes.ts';
 import type { CpaceSide } from '../../channel/cpace.ts';
+import type { Crypto } from '../../channel/crypto.ts';
 import type { HintCode } from '../../channel/hint.ts';
 import type { Psk, PublicKey } from '../../channel/keys.ts';
-import { ID_BYTES } from '../../channel/keys.ts';
+import { ID_BYTES, KEY_BYTES } from '../../channel/keys.ts';
 import type { PendingApproval } from '../../core/approvals/approval-queue.ts';
 import type { DeviceDescription } from '../../identity/pairing.ts';
 
 /** From the first request to the answer that pairs: the time to look at one screen and type at another. */
 export const CHALLENGE_MS = 120_000;
-export const MAX_CHALLENGES = 256;
+const STAMP_BYTES = 6;
+const RANDOM_BYTES = 4;
+const MAC_OFFSET = STAMP_BYTES + RANDOM_BYTES;
 
 /** Somebody asked, and the owner sees it. */
 export interface Asked {
@@ -63,10 +73,11 @@ export interface Challenge {
 }
 
 export interface Challenges {
-  /** Where there are too many, the oldest goes that nobody has asked with. */
-  issue(): Challenge;
-  /** One whose time is not over. */
+  issue(): Pick<Challenge, 'id'>;
+  /** One that was issued by this run, and whose time is not over. */
   find(id: Uint8Array): Challenge | undefined;
+  /** From now on `find` gives this one: somebody asks with it. */
+  keep(challenge: Challenge): void;
   /** Whether somebody at this address waits for the owner. */
   hasWaiting(party: string): boolean;
   /** Forgets those whose time is over. */
@@ -75,43 +86,45 @@ export interface Challenges {
 }
 
 interface ChallengesOptions {
-  readonly randomBytes: (length: number) => Uint8Array;
+  readonly crypto: Pick<Crypto, 'randomBytes' | 'hmacSha256'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
 
-export function createChallenges({ randomBytes, now }: ChallengesOptions): Challenges {
-  // In the order in which they were issued, which is the order in which they end.
-  const challenges = new Map<string, Challenge>();
+export function createChallenges({ crypto, now }: ChallengesOptions): Challenges {
+  const key = crypto.randomBytes(KEY_BYTES);
+  const kept = new Map<string, Challenge>();
   const isOver = ({ expiresAtMs }: Challenge): boolean => now() >= expiresAtMs;
-  const drop = (gone: (challenge: Challenge) => boolean): void => {
-    for (const [name, challenge] of challenges) if (gone(challenge)) challenges.delete(name);
-  };
-  const makeRoom = (): void => {
-    drop(isOver);
-    if (challenges.size < MAX_CHALLENGES) return;
-    const unused = [...challenges].find(([, { state }]) => !isAsked(state));
-    if (unused !== undefined) challenges.delete(unused[0]);
+  const signed = (stamp: Uint8Array): Uint8Array =>
+    concatBytes(stamp, crypto.hmacSha256(key, stamp).subarray(0, ID_BYTES - MAC_OFFSET));
+  const findIssued = (id: Uint8Array): Challenge | undefined => {
+    if (id.length !== ID_BYTES || !equalBytes(signed(id.subarray(0, MAC_OFFSET)), id)) return undefined;
+    return { id: new Uint8Array(id), expiresAtMs: issuedAtMs(id) + CHALLENGE_MS, state: { kind: 'issued' } };
   };
   return {
-    issue() {
-      makeRoom();
-      const challenge: Challenge = {
-        id: randomBytes(ID_BYTES),
-        expiresAtMs: now() + CHALLENGE_MS,
-        state: { kind: 'issued' },
-      };
-      challenges.set(bytesToHex(challenge.id), challenge);
-      return challenge;
-    },
+    issue: () => ({ id: signed(concatBytes(encodeStamp(now()), crypto.randomBytes(RANDOM_BYTES))) }),
     find(id) {
-      const challenge = challenges.get(bytesToHex(id));
+      const challenge = kept.get(bytesToHex(id)) ?? findIssued(id);
       return challenge === undefined || isOver(challenge) ? undefined : challenge;
     },
-    hasWaiting: (party) => [...challenges.values()].some(({ state }) => isAsked(state) && state.party === party),
-    sweep: () => drop(isOver),
-    clear: () => challenges.clear(),
+    keep: (challenge) => void kept.set(bytesToHex(challenge.id), challenge),
+    hasWaiting: (party) => [...kept.values()].some(({ state }) => isAsked(state) && state.party === party),
+    sweep() {
+      for (const [name, challenge] of kept) if (isOver(challenge)) kept.delete(name);
+    },
+    clear: () => kept.clear(),
   };
+}
+
+function encodeStamp(atMs: number): Uint8Array {
+  const bytes = new Uint8Array(8);
+  viewOf(bytes).setBigUint64(0, BigInt(Math.floor(atMs)));
+  return bytes.subarray(8 - STAMP_BYTES);
+}
+
+function issuedAtMs(id: Uint8Array): number {
+  const view = viewOf(id);
+  return view.getUint16(0) * 2 ** 32 + view.getUint32(2);
 }
 
 function isAsked(state: State): state is Waiting | Proved {

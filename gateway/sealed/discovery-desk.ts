@@ -26,20 +26,19 @@ import {
   type Proved,
   type Waiting,
 } from './challenges.ts';
-import type { HandshakeLimits } from './handshake-limits.ts';
 import { HintError } from './hint-error.ts';
 import { summaryOf } from './pairing-summary.ts';
 import type { SealedSource } from './source.ts';
 
-export const CHALLENGES_PER_MINUTE = 6;
-/** Each is a line that the owner sees and the audit log keeps. */
-export const REQUESTS_PER_MINUTE = 10;
+/** Of one address. Each is a line that the owner sees and the audit log keeps. */
+const REQUESTS_PER_MINUTE = 10;
 const TRIES = 3;
 /**
- * Of all who ask. Three guesses in a million are nothing; three with every request, day and night, would be something:
- * at this rate a stranger guesses right once in eleven years.
+ * Three guesses in a million are nothing; three with every request, day and night, would be something. Ten an hour are
+ * 87,600 a year, so that all strangers together guess right once in eleven years. An address has used up what it has
+ * after two requests, so that no one machine takes all of them; where several do, an invite is not asked for a code.
  */
-export const WRONG_CODES_PER_HOUR = 10;
+const WRONG_CODES_PER_HOUR = { ofAll: 10, ofParty: 2 * TRIES };
 const HOUR_MS = 3_600_000;
 
 /** What the owner has settled about pairing by a code. */
@@ -53,7 +52,6 @@ export interface DiscoveryOptions {
   readonly codePairing: CodePairing;
   readonly crypto: Crypto;
   readonly responder: Pick<Responder, 'answerPairing'>;
-  readonly limits: Pick<HandshakeLimits, 'admitHandshake'>;
   readonly devices: Pick<DeviceRegistry, 'admit' | 'find' | 'touch'>;
   readonly approvals: Pick<ApprovalQueue, 'request'>;
   /** GS. */
@@ -88,17 +86,18 @@ interface Confirmation {
 export class DiscoveryDesk {
   readonly #options: DiscoveryOptions;
   readonly #challenges;
-  readonly #asked;
   readonly #requests;
   readonly #wrong;
+  readonly #wrongOfParty;
 
   constructor(options: DiscoveryOptions) {
     const { crypto, now, elapsed } = options;
     this.#options = options;
-    this.#challenges = createChallenges({ randomBytes: (length) => crypto.randomBytes(length), now });
-    this.#asked = createRateWindow({ limit: CHALLENGES_PER_MINUTE, now: elapsed });
+    this.#challenges = createChallenges({ crypto, now });
     this.#requests = createRateWindow({ limit: REQUESTS_PER_MINUTE, now: elapsed });
-    this.#wrong = createRateWindow({ limit: WRONG_CODES_PER_HOUR, windowMs: HOUR_MS, now: elapsed });
+    const { ofAll, ofParty } = WRONG_CODES_PER_HOUR;
+    this.#wrong = createRateWindow({ limit: ofAll, windowMs: HOUR_MS, now: elapsed });
+    this.#wrongOfParty = createRateWindow({ limit: ofParty, windowMs: HOUR_MS, now: elapsed });
   }
 
   /** Codes are for devices whose owner is near: nothing that comes through a relay. @throws HintError */
@@ -106,15 +105,9 @@ export class DiscoveryDesk {
     if (transport === 'relay' || !this.#options.codePairing.isOffered) throw new HintError(HINT.notOffered);
   }
 
-  /** @throws HintError, {RequestError} */
+  /** @throws HintError */
   challenge(from: From): ChallengeAnswer {
     this.admit(from);
-    const waitS = this.#asked.retryAfterS(from.party);
-    if (waitS !== undefined) {
-      const headers = { 'retry-after': String(waitS) };
-      throw new RequestError('rate_limited', 'Too many challenges for this address. Try again later.', { headers });
-    }
-    this.#asked.count(from.party);
     const { gatewayKey, gatewayFacts, publicKey } = this.#options;
     return {
       v: 1,
@@ -129,7 +122,7 @@ export class DiscoveryDesk {
   answer(envelope: Envelope, from: From): Uint8Array {
     this.admit(from);
     if (envelope.kind === 'discoveryOpen') return this.#open(envelope, from);
-    if (envelope.kind === 'discoveryProve') return this.#prove(envelope, from);
+    if (envelope.kind === 'discoveryProve') return this.#prove(envelope);
     throw new ChannelError('malformed');
   }
 
@@ -159,13 +152,23 @@ export class DiscoveryDesk {
     const challenge = this.#challenges.find(id);
     if (challenge?.state.kind !== 'issued') throw new HintError(HINT.challengeOver);
     if (this.#challenges.hasWaiting(from.party)) throw new HintError(HINT.tooManyPairings);
-    const waitS = this.#requests.retryAfterS('') ?? this.#wrong.retryAfterS('');
-    if (waitS !== undefined) throw new HintError(HINT.rateLimited);
+    if (this.#hasToWait(from)) throw new HintError(HINT.rateLimited);
     const waiting = this.#askOwner(challenge, description, from);
     challenge.state = waiting;
-    this.#requests.count('');
+    this.#challenges.keep(challenge);
+    this.#requests.count(from.party);
     void waiting.pending.outcome.then((outcome) => settle(challenge, outcome));
     return opened(waiting.side);
+  }
+
+  /** Only before the owner is asked: what goes on is not ended by what others guess. */
+  #hasToWait({ party }: From): boolean {
+    const waits = [
+      this.#requests.retryAfterS(party),
+      this.#wrongOfParty.retryAfterS(party),
+      this.#wrong.retryAfterS(''),
+    ];
+    return waits.some((waitS) => waitS !== undefined);
   }
 
   #askOwner(challenge: Challenge, description: DeviceDescription, from: From): Waiting {
@@ -190,8 +193,9 @@ export class DiscoveryDesk {
     return startPairingCode(crypto, 'responder', { code, challenge: id, attempt, gatewayKey: publicKey });
   }
 
-  #prove(envelope: Extract<Envelope, { kind: 'discoveryProve' }>, from: From): Uint8Array {
-    const { crypto, responder, limits, now } = this.#options;
+  /** Three tries a request, and few requests, bound what this costs. */
+  #prove(envelope: Extract<Envelope, { kind: 'discoveryProve' }>): Uint8Array {
+    const { crypto, responder, now } = this.#options;
     const challenge = this.#challenges.find(envelope.challenge);
     const state = challenge?.state;
     if (challenge === undefined || state === undefined) throw new HintError(HINT.challengeOver);
@@ -204,7 +208,6 @@ export class DiscoveryDesk {
     }
     if (state.kind !== 'waiting') throw new HintError(state.kind === 'over' ? state.why : HINT.challengeOver);
     if (state.refused !== undefined && equalBytes(state.refused, proof)) return opened(state.side);
-    limits.admitHandshake(from);
     try {
       const psk = derivePairingPsk(crypto, state.side.finish(share));
       const message2 = responder.answerPairing({ purpose, psk }, noise, now());
@@ -221,6 +224,7 @@ export class DiscoveryDesk {
   #refuse(challenge: Challenge, state: Waiting, proof: Uint8Array): Uint8Array {
     const attempt = state.attempt + 1;
     this.#wrong.count('');
+    this.#wrongOfParty.count(state.party);
     if (attempt === TRIES) {
       challenge.state = { kind: 'over', why: HINT.codeRefused };
       state.withdraw();

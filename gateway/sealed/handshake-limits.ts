@@ -1,44 +1,69 @@
-/** How often anybody may ask for what costs the gateway a handshake. Counted before anything is computed. */
+/**
+ * How often a device may make the gateway compute a handshake.
+ *
+ * Whoever is nobody's device and holds no invite is refused after one Diffie-Hellman, which costs no more than the HTTP
+ * request around it, and counts for nobody. So what is counted here are handshakes of those alone who may have one, each
+ * by itself: no stranger, whatever the address, uses up what a device has.
+ */
 import { HINT } from '../../channel/hint.ts';
 import { createRateWindow } from '../rate-window.ts';
 import { HintError } from './hint-error.ts';
 import type { SealedSource } from './source.ts';
 
-export const HANDSHAKES = { perParty: 5, perPartyMs: 10_000, inAll: 50, inAllMs: 1000 };
-/** Handshakes with an invite that failed: somebody tries secrets. */
-export const FAILED_PAIRINGS_PER_MINUTE = 5;
-/** Calls that no session of ours could have made. */
-export const FAILED_CALLS_PER_MINUTE = 120;
+export const HANDSHAKES = {
+  perClient: 5,
+  perClientMs: 10_000,
+  inAll: 50,
+  inAllMs: 1000,
+  /** Of those in all, kept for devices that were here before: a recorded message 1 can be sent from anywhere. */
+  forKnown: 12,
+};
+
+/** Clients that are known at a time; of more, the one that was met first is forgotten. */
+const MAX_KNOWN = 10_000;
+
+/** Who makes a handshake, from where. */
+export interface HandshakeClient {
+  /** A paired device's key or an invite, in hexadecimal. */
+  readonly name: string;
+  readonly source: Pick<SealedSource, 'party' | 'transport'>;
+}
 
 export interface HandshakeLimits {
   /** @throws HintError where it is one too many */
-  admitHandshake(source: Pick<SealedSource, 'party' | 'transport'>): void;
-  admitPairing(party: string): void;
-  admitCall(party: string): void;
-  pairingFailed(party: string): void;
-  callFailed(party: string): void;
+  admit(client: HandshakeClient): void;
+  /** It has proved by a record who it is; see `HANDSHAKES.forKnown`. */
+  met(client: HandshakeClient): void;
 }
 
 /** @param now milliseconds that never go back */
 export function createHandshakeLimits(now: () => number, handshakes = HANDSHAKES): HandshakeLimits {
-  const ofParty = createRateWindow({ limit: handshakes.perParty, windowMs: handshakes.perPartyMs, now });
-  const ofAll = createRateWindow({ limit: handshakes.inAll, windowMs: handshakes.inAllMs, now });
-  const failedPairings = createRateWindow({ limit: FAILED_PAIRINGS_PER_MINUTE, now });
-  const failedCalls = createRateWindow({ limit: FAILED_CALLS_PER_MINUTE, now });
-  const refuseIf = (waitS: number | undefined): void => {
-    if (waitS !== undefined) throw new HintError(HINT.rateLimited);
-  };
+  const { perClient, perClientMs, inAll, inAllMs, forKnown } = handshakes;
+  const ofClient = createRateWindow({ limit: perClient, windowMs: perClientMs, now });
+  // Apart, so that a relay can't keep out those who come without it.
+  const ofAll = createRateWindow({ limit: inAll, windowMs: inAllMs, now });
+  const ofNew = createRateWindow({ limit: inAll - forKnown, windowMs: inAllMs, now });
+  const known = new Set<string>();
   return {
-    admitHandshake({ party, transport }) {
-      refuseIf(ofParty.retryAfterS(party));
-      // Apart, so that a relay can't keep out those who come without it.
-      refuseIf(ofAll.retryAfterS(transport));
-      ofParty.count(party);
+    admit(client) {
+      const { transport } = client.source;
+      const name = nameOf(client);
+      const isKnown = known.has(name);
+      const isFull = ofAll.retryAfterS(transport) ?? (isKnown ? undefined : ofNew.retryAfterS(transport));
+      if (ofClient.retryAfterS(name) !== undefined || isFull !== undefined) throw new HintError(HINT.rateLimited);
+      ofClient.count(name);
       ofAll.count(transport);
+      if (!isKnown) ofNew.count(transport);
     },
-    admitPairing: (party) => refuseIf(failedPairings.retryAfterS(party)),
-    admitCall: (party) => refuseIf(failedCalls.retryAfterS(party)),
-    pairingFailed: (party) => failedPairings.count(party),
-    callFailed: (party) => failedCalls.count(party),
+    met(client) {
+      known.add(nameOf(client));
+      const [first] = known;
+      if (known.size > MAX_KNOWN && first !== undefined) known.delete(first);
+    },
   };
+}
+
+/** Through a relay the party is the relay's word, and another one with every connection. */
+function nameOf({ name, source: { transport, party } }: HandshakeClient): string {
+  return transport === 'relay' ? `${name} relay` : `${name} ${party}`;
 }

@@ -13,6 +13,9 @@ import { RequestError } from '../errors.ts';
 import { summaryOf } from './pairing-summary.ts';
 import type { SealedSource } from './source.ts';
 
+/** Devices that may wait with one invite: whoever has copied it must not be in the way of other invites. */
+const MAX_WAITING_PER_INVITE = 2;
+
 export interface DeskOptions {
   readonly devices: Pick<DeviceRegistry, 'redeem' | 'foresee' | 'touch'>;
   readonly invites: Pick<InviteRegistry, 'find' | 'close'>;
@@ -56,6 +59,8 @@ export function createPairingDesk(options: DeskOptions): PairingDesk {
   const { devices, invites, approvals, now } = options;
   /** Answers that wait for the owner, by invite and device. */
   const waiting = new Map<string, Waiting>();
+  const isTaken = (inviteId: string): boolean =>
+    [...waiting.keys()].filter((name) => name.startsWith(`${inviteId} `)).length >= MAX_WAITING_PER_INVITE;
 
   const redeem = (asking: Asking): Uint8Array => {
     const gateway = options.gatewayFacts(options.gatewayKey());
@@ -65,12 +70,14 @@ export function createPairingDesk(options: DeskOptions): PairingDesk {
   };
 
   async function afterApproval(asking: Asking, invite: InviteRecord, signal: AbortSignal): Promise<Uint8Array> {
-    const asked = approvals.request({
-      kind: 'pairing',
-      summary: summaryOf({ ...asking, agentIndex: invite.agentIndex }),
-      lifetimeMs: Math.max(1, invite.expiresAtS * 1000 - now()),
-      signal,
-    });
+    const asked = isTaken(asking.inviteId)
+      ? undefined
+      : approvals.request({
+          kind: 'pairing',
+          summary: summaryOf({ ...asking, agentIndex: invite.agentIndex }),
+          lifetimeMs: Math.max(1, invite.expiresAtS * 1000 - now()),
+          signal,
+        });
     if (asked === undefined) {
       throw new RequestError('too_many_approvals', 'Too many devices wait for the owner. Try again later.');
     }

@@ -11,6 +11,7 @@ import { decodeEnvelope, encodeEnvelope } from '../../channel/envelope.ts';
 import { ChannelError } from '../../channel/errors.ts';
 import type { CallHead } from '../../channel/head.ts';
 import { HINT } from '../../channel/hint.ts';
+import type { PublicKey } from '../../channel/keys.ts';
 import type { Purpose, PurposeKind } from '../../channel/purpose.ts';
 import type { ReceivedCall } from '../../channel/received-call.ts';
 import { Responder } from '../../channel/responder.ts';
@@ -141,7 +142,6 @@ class OpenDoor {
       ...pairings,
       crypto,
       responder: this.#responder,
-      limits: this.#limits,
       publicKey: staticKey.publicKey,
     });
     this.#dispatch = createCallDispatch({ ...options, pairings, discovery: this.discovery, calls: this.#calls });
@@ -185,43 +185,34 @@ class OpenDoor {
   #session(bytes: Uint8Array, source: SealedSource): Uint8Array {
     const envelope = decodeEnvelope(bytes);
     if (envelope.kind !== 'sessionRequest') throw new ChannelError('malformed');
-    this.#limits.admitHandshake(source);
-    const noise = this.#responder.answerSession(envelope.noise, this.#options.now());
+    const admit = (deviceKey: PublicKey): void => this.#limits.admit({ name: bytesToHex(deviceKey), source });
+    const noise = this.#responder.answerSession(envelope.noise, this.#options.now(), admit);
     return encodeEnvelope({ kind: 'sessionAnswer', noise });
   }
 
   #pairing(bytes: Uint8Array, source: SealedSource): Uint8Array {
-    const { party } = source;
     const envelope = decodeEnvelope(bytes);
     if (envelope.kind !== 'inviteRequest') throw new ChannelError('malformed');
     const { inviteId, noise } = envelope;
-    this.#limits.admitPairing(party);
-    this.#limits.admitHandshake(source);
-    try {
-      const psk = this.#pairings.invites.findPsk(inviteId);
-      if (psk === undefined) throw new ChannelError('handshake_refused');
-      const purpose = { kind: 'invite', inviteId: new Uint8Array(inviteId) } as const;
-      const message2 = this.#responder.answerPairing({ purpose, psk }, noise, this.#options.now());
-      return encodeEnvelope({ kind: 'inviteAnswer', noise: message2 });
-    } catch (error) {
-      this.#limits.pairingFailed(party);
-      throw error;
-    }
+    const psk = this.#pairings.invites.findPsk(inviteId);
+    if (psk === undefined) throw new ChannelError('handshake_refused');
+    const purpose = { kind: 'invite', inviteId: new Uint8Array(inviteId) } as const;
+    const admit = (): void => this.#limits.admit({ name: bytesToHex(inviteId), source });
+    const message2 = this.#responder.answerPairing({ purpose, psk, admit }, noise, this.#options.now());
+    return encodeEnvelope({ kind: 'inviteAnswer', noise: message2 });
   }
 
   async #call(kinds: CallKinds, source: SealedSource, bytes: AsyncIterable<Uint8Array>): Promise<Bytes> {
-    this.#limits.admitCall(source.party);
     const received = this.#responder.receiveCall(...kinds);
     const incoming: Incoming = { call: undefined, request: undefined, onEnded: undefined };
     try {
-      for await (const piece of untilEnded(bytes, incoming)) this.#take(received, piece, incoming);
+      for await (const piece of untilEnded(bytes, incoming)) this.#take(received, piece, incoming, source);
       received.end();
     } catch (error) {
       incoming.request?.release();
       // Ended from this side while it came in: that is its answer.
       if (incoming.call?.signal.aborted === true) return incoming.call.answer(source);
       incoming.call?.abandon();
-      if (incoming.call === undefined && !isTruncated(error)) this.#limits.callFailed(source.party);
       throw error;
     }
     const { call, request } = incoming;
@@ -234,7 +225,7 @@ class OpenDoor {
     return answer;
   }
 
-  #take(received: ReceivedCall, piece: Uint8Array, incoming: Incoming): void {
+  #take(received: ReceivedCall, piece: Uint8Array, incoming: Incoming, source: SealedSource): void {
     for (const event of received.push(piece, this.#options.now())) {
       if (event.type !== 'head') {
         incoming.request?.take(event);
@@ -245,6 +236,7 @@ class OpenDoor {
       const call = new SealedCall(received, event, { now, setTimer, memory, onDone: () => this.#calls.remove(call) });
       incoming.call = call;
       call.signal.addEventListener('abort', () => incoming.onEnded?.(), { once: true });
+      this.#limits.met({ name: bytesToHex(event.remoteStaticKey), source });
       this.#calls.add(call);
       this.#byReceived.set(received, call);
       incoming.request = new SealedRequest(event.data, {
@@ -324,8 +316,4 @@ async function collect(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> 
   const pieces: Uint8Array[] = [];
   for await (const piece of bytes) pieces.push(piece);
   return pieces;
-}
-
-function isTruncated(error: unknown): boolean {
-  return error instanceof ChannelError ? error.code === 'truncated' : true;
 }

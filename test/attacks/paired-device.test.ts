@@ -129,7 +129,7 @@ describe('a paired device that fills the memory', () => {
   test('with records of one byte, padded to 64 KiB: what it can hold is what it said', async () => {
     const server = await startServer();
     const raw = await pairRaw(server.url, findInviteCode(await askForInvite(server))!);
-    const { session } = await startRawSession(server.url, raw, paddingCrypto);
+    const { session } = await startRawSession(server.url, raw, { crypto: paddingCrypto });
     const before = await residentBytes(server.process.pid);
     const requests = await Promise.all(Array.from({ length: 16 }, () => unfinished(server.url, session!, 250)));
     // 250 MiB were sent, and are held up in nothing: the gateway has taken them.

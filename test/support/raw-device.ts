@@ -7,7 +7,7 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage } from
 import { buffer } from 'node:stream/consumers';
 import type { AnswerEvent } from '../../channel/answer-reader.ts';
 import { concatBytes } from '../../channel/bytes.ts';
-import type { DhKeyPair } from '../../channel/crypto.ts';
+import type { Crypto, DhKeyPair } from '../../channel/crypto.ts';
 import { decodeEnvelope, encodeEnvelope } from '../../channel/envelope.ts';
 import {
   decodeAbortReason,
@@ -128,6 +128,11 @@ export interface PairedRaw {
   readonly grant: PairingGrant;
 }
 
+/** What a handshake takes. */
+export interface RawKeys extends Pick<PairedRaw, 'staticKey' | 'gatewayKey'> {
+  readonly grant: Pick<PairingGrant, 'psk'>;
+}
+
 export async function pairRaw(url: string, code: InviteCode, staticKey = newStaticKey()): Promise<PairedRaw> {
   const { session } = await startPairing(url, code, staticKey);
   if (session === undefined) throw new Error('the pairing handshake was refused');
@@ -139,14 +144,14 @@ export async function pairRaw(url: string, code: InviteCode, staticKey = newStat
 
 export async function startRawSession(
   url: string,
-  { staticKey, gatewayKey, grant }: PairedRaw,
-  crypto = node,
+  { staticKey, gatewayKey, grant }: RawKeys,
+  { crypto = node, from }: { readonly crypto?: Crypto; readonly from?: string } = {},
 ): Promise<{ readonly status: number; readonly session?: InitiatorSession; readonly hint?: number }> {
   const purpose = { kind: 'session' } as const;
   const { psk } = grant;
   const started = startSession({ crypto, purpose, staticKey, remoteStaticKey: gatewayKey, psk, hints: HINTS });
   const asked = encodeEnvelope({ kind: 'sessionRequest', noise: started.message1 });
-  const { status, bytes } = await exchange(`${url}/secure/session`, asked);
+  const { status, bytes } = await exchange(`${url}/secure/session`, asked, from);
   const envelope = decodeEnvelope(bytes);
   if (envelope.kind === 'hint') return { status, hint: envelope.code };
   if (envelope.kind !== 'sessionAnswer') throw new Error(`answered with ${envelope.kind}`);
@@ -190,9 +195,14 @@ export function openCall(session: InitiatorSession): OutgoingCall {
   return call;
 }
 
-export async function sendCall(url: string, session: InitiatorSession, asked: RawRequest): Promise<RawAnswer> {
+export async function sendCall(
+  url: string,
+  session: InitiatorSession,
+  asked: RawRequest,
+  from?: string,
+): Promise<RawAnswer> {
   const call = openCall(session);
-  const { status, bytes } = await exchange(url, sealCall(call, asked));
+  const { status, bytes } = await exchange(url, sealCall(call, asked), from);
   return { outerStatus: status, ...readAnswer(call, bytes) };
 }
 

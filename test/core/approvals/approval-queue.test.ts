@@ -149,14 +149,18 @@ describe('a code', () => {
 });
 
 describe('how many', () => {
-  test('pairings wait at once: three; others are not kept from asking', () => {
+  test.each([
+    ['pairings with an invite', 16, {}],
+    ['pairings by a code', 3, { code: '123456' }],
+  ])('%s wait at once: %i; others are not kept from asking', (_name, limit, wish) => {
     const kind: ApprovalKind = 'pairing';
-    for (let turn = 0; turn < 3; turn += 1) ask({ kind });
-    expect(queue.request({ kind, summary: 'one more', lifetimeMs: 1000 })).toBeUndefined();
+    for (let turn = 0; turn < limit; turn += 1) ask({ kind, ...wish });
+    expect(queue.request({ kind, summary: 'one more', lifetimeMs: 1000, ...wish })).toBeUndefined();
     expect(ask({ kind: 'spend' })).toBeDefined();
+    expect(ask({ kind, ...('code' in wish ? {} : { code: '123456' }) })).toBeDefined();
     queue.decide('id1', 'denied');
-    expect(ask({ kind })).toBeDefined();
-    expect(queue.list().map(({ id }) => id)).toEqual(['id2', 'id3', 'id4', 'id5']);
+    expect(ask({ kind, ...wish })).toBeDefined();
+    expect(queue.list()).toHaveLength(limit + 2);
   });
 
   test('outcomes are remembered: the newest 256', () => {

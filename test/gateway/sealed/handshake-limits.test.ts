@@ -1,13 +1,8 @@
-/** How often anybody may make the gateway compute: each source so often, all of them together so often. */
+/** How often a device may make the gateway compute: each so often, all of them together so often. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { HINT } from '../../../channel/hint.ts';
-import {
-  createHandshakeLimits,
-  FAILED_CALLS_PER_MINUTE,
-  FAILED_PAIRINGS_PER_MINUTE,
-  HANDSHAKES,
-} from '../../../gateway/sealed/handshake-limits.ts';
+import { createHandshakeLimits, HANDSHAKES } from '../../../gateway/sealed/handshake-limits.ts';
 import { HintError } from '../../../gateway/sealed/hint-error.ts';
 import { createFakeTime } from '../../core/fake-time.ts';
 import { runs } from '../../support/sampling.ts';
@@ -26,74 +21,69 @@ function isLetIn(admit: () => void): boolean {
 const count = (tries: number, admit: (at: number) => void): number =>
   Array.from({ length: tries }, (_, at) => isLetIn(() => admit(at))).filter(Boolean).length;
 
-const lan = (party: string) => ({ party, transport: 'lan' }) as const;
+const from = (party: string, name = 'device') => ({ name, source: { party, transport: 'lan' } }) as const;
+const relayed = (party: string, name = 'device') => ({ name, source: { party, transport: 'relay' } }) as const;
 
-test('a source has five handshakes in ten seconds, and then five more', () => {
+test('a device has five handshakes in ten seconds from an address, and then five more', () => {
   const { now, sleep } = createFakeTime();
   const limits = createHandshakeLimits(now);
-  expect(count(20, () => limits.admitHandshake(lan('a')))).toBe(HANDSHAKES.perParty);
-  expect(count(20, () => limits.admitHandshake(lan('b')))).toBe(HANDSHAKES.perParty);
-  sleep(HANDSHAKES.perPartyMs - 1);
-  expect(count(20, () => limits.admitHandshake(lan('a')))).toBe(0);
+  expect(count(20, () => limits.admit(from('a')))).toBe(HANDSHAKES.perClient);
+  sleep(HANDSHAKES.perClientMs - 1);
+  expect(count(20, () => limits.admit(from('a')))).toBe(0);
   sleep(1);
-  expect(count(20, () => limits.admitHandshake(lan('a')))).toBe(HANDSHAKES.perParty);
+  expect(count(20, () => limits.admit(from('a')))).toBe(HANDSHAKES.perClient);
 });
 
-test('all sources together have fifty in a second, and whoever was refused for it has used up nothing', () => {
-  const { now, sleep } = createFakeTime();
-  const limits = createHandshakeLimits(now);
-  expect(count(200, (at) => limits.admitHandshake(lan(`${at}`)))).toBe(HANDSHAKES.inAll);
-  expect(count(20, () => limits.admitHandshake(lan('199')))).toBe(0);
-  sleep(HANDSHAKES.inAllMs);
-  expect(count(20, () => limits.admitHandshake(lan('199')))).toBe(HANDSHAKES.perParty);
+test('neither another device at its address nor its own recorded words from elsewhere use up what it has', () => {
+  const limits = createHandshakeLimits(createFakeTime().now);
+  expect(count(20, () => limits.admit(from('a', 'another device')))).toBe(HANDSHAKES.perClient);
+  expect(count(20, () => limits.admit(from('b')))).toBe(HANDSHAKES.perClient);
+  expect(count(20, () => limits.admit(from('a')))).toBe(HANDSHAKES.perClient);
 });
 
-test('failures are counted, and only they: a source with five of a pairing, or 120 of a call, waits a minute', () => {
+test('a relay can not make many of one device by naming its connections anew', () => {
+  const limits = createHandshakeLimits(createFakeTime().now);
+  expect(count(20, (at) => limits.admit(relayed(`${at}`)))).toBe(HANDSHAKES.perClient);
+});
+
+test('all together have fifty in a second, of which a quarter is for devices that were here before', () => {
   const { now, sleep } = createFakeTime();
   const limits = createHandshakeLimits(now);
-  const failures = [
-    [FAILED_PAIRINGS_PER_MINUTE, (party: string) => limits.admitPairing(party), () => limits.pairingFailed('a')],
-    [FAILED_CALLS_PER_MINUTE, (party: string) => limits.admitCall(party), () => limits.callFailed('a')],
-  ] as const;
-  for (const [limit, admit, failed] of failures) {
-    expect(count(1000, () => admit('a'))).toBe(1000);
-    for (let at = 0; at < limit - 1; at++) failed();
-    expect(isLetIn(() => admit('a'))).toBe(true);
-    failed();
-    expect(isLetIn(() => admit('a'))).toBe(false);
-    expect(isLetIn(() => admit('b'))).toBe(true);
-  }
-  sleep(60_000);
-  for (const [, admit] of failures) expect(isLetIn(() => admit('a'))).toBe(true);
+  for (let at = 0; at < 20; at += 1) limits.met(from('a', `known ${at}`));
+  const { inAll, forKnown, inAllMs } = HANDSHAKES;
+  expect(count(200, (at) => limits.admit(from(`${at}`)))).toBe(inAll - forKnown);
+  expect(count(20, (at) => limits.admit(from('a', `known ${at}`)))).toBe(forKnown);
+  sleep(inAllMs);
+  // Whoever was refused for it has used up nothing.
+  expect(count(20, () => limits.admit(from('199')))).toBe(HANDSHAKES.perClient);
 });
 
 test('what a relay brings is counted apart, and keeps nobody out who comes without it', () => {
-  const { now } = createFakeTime();
-  const limits = createHandshakeLimits(now);
-  const relayed = (party: string) => ({ party, transport: 'relay' }) as const;
-  expect(count(200, (at) => limits.admitHandshake(relayed(`${at}`)))).toBe(HANDSHAKES.inAll);
-  expect(count(20, () => limits.admitHandshake(lan('a')))).toBe(HANDSHAKES.perParty);
+  const limits = createHandshakeLimits(createFakeTime().now);
+  expect(count(200, (at) => limits.admit(relayed('', `${at}`)))).toBe(HANDSHAKES.inAll - HANDSHAKES.forKnown);
+  expect(count(20, () => limits.admit(from('a')))).toBe(HANDSHAKES.perClient);
 });
 
-test('whoever comes whenever, no window of a source or of all lets in more than twice its count', () => {
+test('whoever comes whenever, no window of a device or of all lets in more than twice its count', () => {
   const visits = fc.array(fc.record({ party: fc.constantFrom('a', 'b', 'c'), afterMs: fc.nat(3000) }), {
     maxLength: 200,
   });
-  const limit = { perParty: 3, perPartyMs: 10_000, inAll: 5, inAllMs: 1000 };
+  const limit = { perClient: 3, perClientMs: 10_000, inAll: 5, inAllMs: 1000, forKnown: 1 };
   fc.assert(
     fc.property(visits, (steps) => {
       const time = createFakeTime();
       const limits = createHandshakeLimits(time.now, limit);
+      limits.met(from('a'));
       const admitted: { readonly party: string; readonly atMs: number }[] = [];
       for (const { party, afterMs } of steps) {
         time.sleep(afterMs % 7 === 0 ? afterMs : afterMs % 50);
-        if (isLetIn(() => limits.admitHandshake(lan(party)))) admitted.push({ party, atMs: time.now() });
+        if (isLetIn(() => limits.admit(from(party)))) admitted.push({ party, atMs: time.now() });
       }
       for (const { party, atMs } of admitted) {
         const inWindow = (lengthMs: number) => admitted.filter((one) => one.atMs >= atMs && one.atMs < atMs + lengthMs);
         expect(inWindow(limit.inAllMs).length).toBeLessThanOrEqual(2 * limit.inAll);
-        const own = inWindow(limit.perPartyMs).filter((one) => one.party === party);
-        expect(own.length).toBeLessThanOrEqual(2 * limit.perParty);
+        const own = inWindow(limit.perClientMs).filter((one) => one.party === party);
+        expect(own.length).toBeLessThanOrEqual(2 * limit.perClient);
       }
     }),
     runs(400),
