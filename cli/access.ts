@@ -1,12 +1,16 @@
 /** `postern access`: says who may call what, by the very function that decides it. */
-import { readSettingsFile, resolveSettings } from '../core/config/settings.ts';
+import { readSettingsFile, resolveSettings, type Settings } from '../core/config/settings.ts';
 import { callerOf, type Caller, type Proof } from '../gateway/caller.ts';
 import { refusalError, outwardError } from '../gateway/errors.ts';
 import { findRoute } from '../gateway/find-route.ts';
+import { judge, type Host } from '../gateway/guard.ts';
+import { openPeerProcesses } from '../gateway/open-peer-processes.ts';
+import type { PeerProcess } from '../gateway/peer-process.ts';
 import { decide, type Verdict } from '../gateway/policy.ts';
 import type { Method, Route } from '../gateway/route.ts';
 import { findAccessKey } from '../identity/access-key.ts';
 import type { AccessKeyRefusal } from '../identity/node/access-key-check.ts';
+import { machineNames } from './addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { readKey, REFUSALS } from './keys.ts';
 import { verifyHere } from './key-keeper.ts';
@@ -14,15 +18,19 @@ import { verifyHere } from './key-keeper.ts';
 export const access: Command = {
   name: 'access',
   summary: 'say who may call what',
-  usage: `Usage: postern access explain --route "METHOD /path" --from loopback|lan|relay [--sealed] [--key -] [--json]
+  usage: `Usage: postern access explain --route "METHOD /path" --from loopback|lan|relay [--process own|other] [--host NAME]
+                              [--sealed] [--key -] [--json]
 
 Says whether such a request would be let in, and if not, why. It is answered by the function that decides in the server.
 
-  --route    as a client would write it: "POST /v1/chat/completions"
-  --from     where from: this machine, another one on the network, or through the relay
-  --sealed   inside a call of the encrypted channel; without a key, by a device that is paired for every agent
-  --key -    with an access key, read from standard input
-  --json     one JSON object on stdout
+  --route     as a client would write it: "POST /v1/chat/completions"
+  --from      where from: this machine, another one on the network, or through the relay
+  --process   on this machine, whose program asks: one of the service's own user (default), or any other, such as a
+              proxy's
+  --host      on this machine, the name in its Host header (default 127.0.0.1)
+  --sealed    inside a call of the encrypted channel; without a key, by a device that is paired for every agent
+  --key -     with an access key, read from standard input
+  --json      one JSON object on stdout
 
 Example:
   postern access explain --route "POST /v1/agents/x/run" --from lan --key - < laptop.key
@@ -30,6 +38,8 @@ Example:
   options: {
     route: { type: 'string' },
     from: { type: 'string' },
+    process: { type: 'string' },
+    host: { type: 'string' },
     sealed: { type: 'boolean' },
     key: { type: 'string' },
     json: { type: 'boolean' },
@@ -38,12 +48,20 @@ Example:
     // Not quoted: it could be a key.
     if (positionals.length !== 1 || positionals[0] !== 'explain') throw new UsageError('say "explain", and no more.');
     const { route, asked } = routeOf(flags['route']);
-    const transport = transportOf(flags['from']);
+    const from = transportOf(flags['from']);
     const isSealed = flags['sealed'] === true;
+    const settings = resolveSettings({
+      flags: {},
+      environment: context.environment,
+      file: await readSettingsFile(context.home),
+    }).settings;
+    const local = from === 'loopback' && !isSealed ? await locate(flags, settings) : undefined;
     const shown = flags['key'] === undefined ? undefined : await look(flags['key'], isSealed, context);
-    const caller = await callerFor({ transport, sealed: isSealed }, shown, context);
-    const verdict = decide(route.access, { caller, site: 'none', hasRunToken: false });
-    const explained = { route: asked, class: route.access, caller, key: keyText(shown), ...outcome(verdict) };
+    const transport = local?.isLoopback === false ? 'lan' : from;
+    const caller = callerFor({ transport, sealed: isSealed }, shown, settings['access.requireKeyOnLoopback']);
+    const verdict = decide(route.access, { caller, site: 'none', host: local?.host ?? 'own', hasRunToken: false });
+    const where = { process: local?.process ?? null, host: local?.host ?? null };
+    const explained = { route: asked, class: route.access, ...where, caller, key: keyText(shown), ...outcome(verdict) };
     if (flags['json'] === true) context.terminal.print(JSON.stringify(explained));
     else print(explained, context);
     return 0;
@@ -66,6 +84,24 @@ function transportOf(flag: CommandInput['flags'][string]): Caller['transport'] {
   throw new UsageError('--from: expected loopback, lan or relay.');
 }
 
+interface Local {
+  readonly isLoopback: boolean;
+  readonly process: PeerProcess['kind'];
+  readonly host: Host;
+}
+
+/** A request from this machine, as the server would judge it. */
+async function locate(flags: CommandInput['flags'], settings: Settings): Promise<Local> {
+  const { process: whose = 'own', host: name = '127.0.0.1' } = flags;
+  if (whose !== 'own' && whose !== 'other') throw new UsageError('--process: expected own or other.');
+  const peer: PeerProcess = { kind: (await openPeerProcesses()).areTold ? whose : 'untold' };
+  const { isLoopback, host } = judge(
+    { peerAddress: '127.0.0.1', peer, headers: { host: String(name) } },
+    { hostnames: settings['server.hostnames'], allowedOrigins: [], machineNames },
+  );
+  return { isLoopback, host, process: peer.kind };
+}
+
 /** What a key is good for, or why it is good for nothing. */
 type Shown = Exclude<Proof, string> | AccessKeyRefusal;
 
@@ -79,13 +115,12 @@ async function look(flag: CommandInput['flags'][string], isSealed: boolean, cont
   return verdict.counts || isOfDevice ? { scope: claims.scope, keyId: claims.kid } : verdict.refusal;
 }
 
-async function callerFor(
+function callerFor(
   where: Pick<Caller, 'transport' | 'sealed'>,
   shown: Shown | undefined,
-  { home, environment }: CommandContext,
-): Promise<Caller> {
-  const { settings } = resolveSettings({ flags: {}, environment, file: await readSettingsFile(home) });
-  const isOpen = where.transport === 'loopback' && !where.sealed && !settings['access.requireKeyOnLoopback'];
+  isKeyRequired: boolean,
+): Caller {
+  const isOpen = where.transport === 'loopback' && !where.sealed && !isKeyRequired;
   if (isOpen) return callerOf(where, 'owner');
   if (typeof shown === 'object') return callerOf(where, shown);
   if (where.sealed && shown === undefined) return { ...where, credential: 'device', scope: 'master' };
@@ -113,15 +148,31 @@ function outcome(verdict: Verdict): Outcome {
 interface Explained extends Outcome {
   readonly route: string;
   readonly class: string;
+  /** Of a request from this machine. */
+  readonly process: PeerProcess['kind'] | null;
+  readonly host: Host | null;
   readonly caller: Caller;
   readonly key: string | null;
 }
 
+const PROCESSES: Readonly<Record<PeerProcess['kind'], string>> = {
+  own: "the service's own user's",
+  other: "another user's: a stranger",
+  untold: 'this system does not tell whose, so it counts as yours',
+};
+const HOSTS: Readonly<Record<Host, string>> = {
+  own: 'means this machine',
+  ambiguous: 'may mean this machine: good for inference and no more',
+  foreign: 'means another machine',
+};
+
 function print(explained: Explained, { terminal }: CommandContext): void {
-  const { allowed, view, refusal, status, caller, key } = explained;
+  const { allowed, view, refusal, status, process: whose, host, caller, key } = explained;
   const less = view === 'summary' ? ', and sees less than the owner' : '';
   terminal.print(allowed ? `allowed${less}` : `refused: ${status} ${refusal}`);
   terminal.print(`route    ${explained.route} (class ${explained.class})`);
+  if (whose !== null) terminal.print(`process  ${PROCESSES[whose]}`);
+  if (host !== null) terminal.print(`host     ${HOSTS[host]}`);
   terminal.print(
     `caller   ${caller.transport}${caller.sealed ? ', sealed' : ''}, ${caller.credential}, ${caller.scope}`,
   );

@@ -1,5 +1,5 @@
-/** The addresses under which other machines can reach a server that listens on all interfaces. */
-import { networkInterfaces } from 'node:os';
+/** The addresses and names under which this machine is reached. */
+import { hostname, networkInterfaces } from 'node:os';
 
 type Interfaces = ReturnType<typeof networkInterfaces>;
 
@@ -19,4 +19,11 @@ export function reachableUrls(port: number, interfaces: Interfaces = networkInte
 
 function rankOf({ isInner, family }: { readonly isInner: boolean; readonly family: string }): number {
   return (isInner ? 2 : 0) + (family === 'IPv6' ? 1 : 0);
+}
+
+/** Its host name, with and without domain, and its addresses, lower case: what others may call this machine by. */
+export function machineNames(): readonly string[] {
+  const name = hostname().toLowerCase();
+  const addresses = Object.values(networkInterfaces()).flatMap((found = []) => found.map(({ address }) => address));
+  return [name, name.replace(/\..*/, ''), ...addresses];
 }

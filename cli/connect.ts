@@ -6,6 +6,7 @@ import { watchWay } from '../clients/connect/way-watch.ts';
 import { PosternError, type PosternClient } from '../clients/sdk/index.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { quoted } from '../core/printable.ts';
+import { openPeerProcesses } from '../gateway/open-peer-processes.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { chooseGateway } from './gateways.ts';
 import { openHomeClient } from './home-client.ts';
@@ -76,6 +77,7 @@ async function serveHome(serving: Serving, context: CommandContext): Promise<voi
     say,
     setTimer: setProcessTimer,
   });
+  const peers = await openPeerProcesses();
   const listener = await listening(port, () =>
     startConnectServer({
       port,
@@ -86,6 +88,7 @@ async function serveHome(serving: Serving, context: CommandContext): Promise<voi
       },
       gatewayName: gateway.gatewayName,
       allowedOrigins,
+      peers,
       onOutcome(error) {
         watch.note(error);
         tellWay(client.path);
@@ -94,12 +97,16 @@ async function serveHome(serving: Serving, context: CommandContext): Promise<voi
     }),
   );
   report(listener.port, serving, context);
+  if (!peers.areTold) say(UNTOLD_PEERS);
   watch.begin();
   await aborted(stop);
   watch.end();
   terminal.say('Stopping ...');
   await closeInTime(listener, stopNow);
 }
+
+const UNTOLD_PEERS =
+  "This system does not tell whose process a connection comes from: other users' programs here can use it as well.";
 
 /** The message could quote what was asked for. */
 function sayFault(error: unknown, { terminal }: CommandContext): void {

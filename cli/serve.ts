@@ -44,6 +44,7 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
   try {
     const running = await startService(settings, context);
     report(running, settings, input.flags['json'] === true, context);
+    if (!running.peers.areTold) terminal.say(UNTOLD_PEERS);
     if (settings['server.expose']) sayExposed(running.port, settings, context);
     sayRelays(settings['relay.urls'], context);
     if (settings['server.allowedOrigins'].includes('*')) sayOpenToPages(context);
@@ -57,6 +58,10 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
   terminal.say('Stopped.');
   return 0;
 }
+
+const UNTOLD_PEERS =
+  'This system does not tell whose process a connection comes from: every program here counts as you, a proxy or another ' +
+  "user's too. To ask all of them for a key: postern settings set access.requireKeyOnLoopback true";
 
 async function readSettings(
   { flags, positionals }: CommandInput,

@@ -16,13 +16,13 @@ import { createResponseStore } from '../core/responses/response-store.ts';
 import { openDatabase, type Database } from '../core/storage/database.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { createApprovalFeed, type ApprovalFeed } from '../gateway/approval-feed.ts';
-import type { GuardSettings } from '../gateway/guard.ts';
-import type { AccessSettings } from '../gateway/identify.ts';
 import type { Listener } from '../gateway/listener.ts';
 import { routeBodyBytes } from '../gateway/find-route.ts';
 import { withLateStreams } from '../gateway/late-streams.ts';
 import { createLiveRequests } from '../gateway/live-requests.ts';
 import { createMetrics } from '../gateway/metrics.ts';
+import { openPeerProcesses } from '../gateway/open-peer-processes.ts';
+import type { PeerProcesses } from '../gateway/peer-process.ts';
 import { createRecorder, type Recorder, type RecorderOptions } from '../gateway/request-log/recorder.ts';
 import { createRequestLog, type RequestLog } from '../gateway/request-log/request-log.ts';
 import type { Services } from '../gateway/route.ts';
@@ -30,8 +30,9 @@ import { routes } from '../gateway/routes.ts';
 import { createRunToken } from '../gateway/run-token.ts';
 import { lateDoor } from '../gateway/sealed/late-door.ts';
 import type { DoorOptions, SealedDoor } from '../gateway/sealed/sealed-door.ts';
-import { createGateway } from '../gateway/server.ts';
+import { createGateway, type GatewayOptions } from '../gateway/server.ts';
 import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
+import { machineNames } from './addresses.ts';
 import { CommandError, type CommandContext } from './command.ts';
 import { checkCrypto } from './crypto-check.ts';
 import { gatewayFacts } from './gateway-facts.ts';
@@ -65,6 +66,7 @@ export interface Running {
   readonly identity: IdentityService;
   readonly relays: RelayTunnels;
   readonly advertisement: Advertisement | undefined;
+  readonly peers: PeerProcesses;
   /** Fires when the service was asked over HTTP to stop. */
   readonly shutDown: AbortSignal;
 }
@@ -104,6 +106,7 @@ interface Assembled extends Omit<Running, 'port' | 'advertisement'> {
 /** All of it, wired together; nobody can come in yet. */
 async function assemble(settings: Settings, { context, clock, startedAtMs }: Assembling): Promise<Assembled> {
   const { home, terminal } = context;
+  const peers = await openPeerProcesses();
   const shutDown = new AbortController();
   const database = openDatabase(home);
   const models = openModels(settings, { context, database });
@@ -146,8 +149,8 @@ async function assemble(settings: Settings, { context, clock, startedAtMs }: Ass
       now: Date.now,
       control: { version, startedAtMs, connections: () => gateway.listener.counts(), shutDown: () => shutDown.abort() },
     },
-    guard: guardSettings(settings),
-    access: accessSettings(settings),
+    ...callerOptions(settings),
+    peers,
     live,
     onRefusal: (reason) => identity.refusals.note(reason),
     runToken: token,
@@ -157,7 +160,7 @@ async function assemble(settings: Settings, { context, clock, startedAtMs }: Ass
     }),
     logLevel: 'warn',
   });
-  const parts = { requestLog, database, identity, ...approval, door, relays, shutDown: shutDown.signal };
+  const parts = { requestLog, database, identity, ...approval, door, relays, peers, shutDown: shutDown.signal };
   return { listener: gateway.listener, ...models, ...parts, facts, place, token };
 }
 
@@ -294,19 +297,19 @@ function openRecorder(settings: Settings, onEntry: RecorderOptions['onEntry']): 
   });
 }
 
-function guardSettings(settings: Settings): GuardSettings {
+function callerOptions(settings: Settings): Pick<GatewayOptions, 'guard' | 'access'> {
   return {
-    hostnames: settings['server.hostnames'],
-    allowedOrigins: settings['server.allowedOrigins'],
-    appOrigin: settings['pairing.appOrigin'] ?? undefined,
-  };
-}
-
-function accessSettings(settings: Settings): AccessSettings {
-  return {
-    requireKeyOnLoopback: settings['access.requireKeyOnLoopback'],
-    requestsPerMinute: settings['access.requestsPerMinute'],
-    requestsAtOnce: settings['access.requestsAtOnce'],
+    guard: {
+      hostnames: settings['server.hostnames'],
+      allowedOrigins: settings['server.allowedOrigins'],
+      appOrigin: settings['pairing.appOrigin'] ?? undefined,
+      machineNames,
+    },
+    access: {
+      requireKeyOnLoopback: settings['access.requireKeyOnLoopback'],
+      requestsPerMinute: settings['access.requestsPerMinute'],
+      requestsAtOnce: settings['access.requestsAtOnce'],
+    },
   };
 }
 

@@ -14,7 +14,6 @@ export type RequestErrorCode =
   | 'approval_settled'
   | 'bad_request'
   | 'body_too_large'
-  | 'foreign_host'
   | 'idempotency_key_reused'
   | 'identity_unavailable'
   | 'invite_over'
@@ -172,7 +171,10 @@ const STORAGE_MESSAGES = {
 const REFUSAL_MESSAGES: Readonly<Record<Refusal, string>> = {
   unauthenticated:
     'This needs an access key that counts: send it as "Authorization: Bearer svc-v1…" or as "x-api-key".',
-  forbidden: 'This can only be called from the machine that the service runs on, and not with an access key.',
+  forbidden:
+    'This can only be called on the machine that the service runs on, by a program of the same user, and not with an access key.',
+  foreign_host:
+    'This machine is not known for sure by the name in the Host header. Call it 127.0.0.1 or localhost, or add the name to the setting server.hostnames.',
   cross_site:
     'A web page may not call this. Add its origin to the setting server.allowedOrigins, or call from outside a browser.',
   agent_scope_denied: 'The credential is for another agent.',

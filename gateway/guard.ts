@@ -4,14 +4,17 @@
  *
  * A page in the owner's browser can reach every loopback server. It can't forge `Host`, `Origin` or `Sec-Fetch-Site`,
  * and those three are what is judged here (DNS rebinding shows as a foreign `Host`, a cross-site call as a foreign
- * `Origin`). A reverse proxy or tunnel on this machine connects from loopback too; it announces itself by a
- * forwarding header, and whoever is behind it is not local.
+ * `Origin`). A reverse proxy, a tunnel and other users' programs connect from loopback too: they show by whose process
+ * it is, where the system tells that, and some by a forwarding header. Whoever is behind them is not local.
  */
 import { isIP } from 'node:net';
+import type { PeerProcess } from './peer-process.ts';
 
 export interface RequestOrigin {
   /** The socket's peer address, as the operating system tells it. */
   readonly peerAddress: string | undefined;
+  /** Whose process is there. Of no meaning for an address of another machine. */
+  readonly peer: PeerProcess;
   /** Header names in lower case, as Node gives them. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
@@ -23,6 +26,8 @@ export interface GuardSettings {
   readonly allowedOrigins: readonly string[];
   /** Where the app is served that devices are paired with. */
   readonly appOrigin?: string | undefined;
+  /** Further names that lead to this machine, its network addresses among them; see `Host`. Lower case. */
+  readonly machineNames: () => readonly string[];
 }
 
 /**
@@ -36,27 +41,39 @@ export interface GuardSettings {
  */
 export type Site = 'none' | 'own' | 'listed' | 'app' | 'any' | 'foreign';
 
+/**
+ * What the name is worth by which this machine was called.
+ * - `own`: it means this machine and nothing else (loopback literals, `localhost`), or its owner listed it
+ * - `ambiguous`: it may mean this machine, and to others another one (its host name, `*.local`, its network addresses),
+ *   so that a page from there could have been put in its place; or no name was given (HTTP/1.0)
+ * - `foreign`: another name. A page that calls by it comes from there, whatever DNS says now (rebinding)
+ */
+export type Host = 'own' | 'ambiguous' | 'foreign';
+
 export interface Provenance {
+  /** From a process of our own user on this machine, as far as the system tells. */
   readonly isLoopback: boolean;
   readonly site: Site;
   /** Of the page, where its browser tells: `https://app.example`, in lower case. */
   readonly origin: string | undefined;
-  /** True for a loopback request that was sent to a name which is not this machine's: DNS rebinding. */
-  readonly hasForeignHost: boolean;
+  /** Asked of loopback requests alone; callers from elsewhere may use any name. */
+  readonly host: Host;
 }
 
 /** Any of these means that somebody relayed the request, so the socket's address says nothing about the caller. */
 const FORWARDING_HEADERS: ReadonlySet<string> = new Set(['forwarded', 'x-real-ip', 'via']);
 const FORWARDING_PREFIXES: readonly string[] = ['x-forwarded-', 'cf-', 'tailscale-'];
 
-export function judge({ peerAddress, headers }: RequestOrigin, settings: GuardSettings): Provenance {
-  const isLoopback = isLoopbackAddress(peerAddress) && !isForwarded(headers);
-  const host = headers['host'];
+export function judge({ peerAddress, peer, headers }: RequestOrigin, settings: GuardSettings): Provenance {
+  const isLoopback = isLoopbackAddress(peerAddress) && peer.kind !== 'other' && !isForwarded(headers);
+  const host = isLoopback ? hostOf(headers['host'], settings) : 'own';
+  const site = siteOf(headers, settings);
   return {
     isLoopback,
-    site: siteOf(headers, settings),
+    // Whoever answers to that name elsewhere can have sent the page.
+    site: host === 'ambiguous' && site === 'own' ? unlisted(settings) : site,
     origin: originOf(headers),
-    hasForeignHost: isLoopback && host !== undefined && !isOwnHost(single(host), settings.hostnames),
+    host,
   };
 }
 
@@ -76,18 +93,34 @@ function isForwardingHeader(name: string): boolean {
   return FORWARDING_HEADERS.has(name) || FORWARDING_PREFIXES.some((prefix) => name.startsWith(prefix));
 }
 
-/** An IP literal can't be rebound, so it needs no list; `*.localhost` never leaves the machine (RFC 6761 §6.3). */
-function isOwnHost(host: string, hostnames: readonly string[]): boolean {
-  const name = hostnameOf(host);
-  if (name === undefined) return false;
-  if (isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0) return true;
-  return name === 'localhost' || name.endsWith('.localhost') || hostnames.includes(name);
+/** As others of its kind are named, of which a machine doesn't know its own. */
+const AMBIGUOUS_NAME = /(?:^host\.docker\.internal|\.local)$/;
+
+/** What a `Host` header says; `undefined` where there is none. */
+export function hostOf(
+  header: string | readonly string[] | undefined,
+  { hostnames, machineNames }: Pick<GuardSettings, 'hostnames' | 'machineNames'>,
+): Host {
+  if (header === undefined) return 'ambiguous';
+  const name = hostnameOf(single(header));
+  if (name === undefined) return 'foreign';
+  if (isLoopbackName(name) || hostnames.includes(name)) return 'own';
+  return AMBIGUOUS_NAME.test(name) || machineNames().includes(name) ? 'ambiguous' : 'foreign';
 }
 
-/** The name in a `Host` header, lower case and without port or final dot; undefined for what is no host at all. */
+/**
+ * `*.localhost` never leaves the machine (RFC 6761 §6.3). Other ways to write a loopback address are left out: browsers
+ * treat `0.0.0.0`, `[::]` and IPv4-mapped addresses as other machines, and let any page send requests there.
+ */
+function isLoopbackName(name: string): boolean {
+  if (name === '::1' || name === 'localhost' || name.endsWith('.localhost')) return true;
+  return isIP(name) === 4 && name.startsWith('127.');
+}
+
+/** The name in a `Host` header, lower case and without port, brackets or final dot; undefined for what is no host at all. */
 function hostnameOf(host: string): string | undefined {
-  const match = /^(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::\d{1,5})?$/i.exec(host);
-  return match?.[1]?.toLowerCase().replace(/\.$/, '');
+  const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::\d{1,5})?$/i.exec(host);
+  return (match?.[1] ?? match?.[2])?.toLowerCase().replace(/\.$/, '');
 }
 
 function siteOf(headers: RequestOrigin['headers'], settings: GuardSettings): Site {

@@ -10,11 +10,10 @@ import type { AccessKeySource } from './access-key-source.ts';
 import { callerOf, type Caller, type Proof, type WebPage } from './caller.ts';
 import { readCredential } from './credential.ts';
 import { RequestError } from './errors.ts';
-import type { Provenance } from './guard.ts';
 import type { LiveRequest, LiveRequests } from './live-requests.ts';
+import type { Located } from './locate.ts';
 import { createRateWindow, type RateWindow } from './rate-window.ts';
 import { isRunToken, RUN_TOKEN_HEADER } from './run-token.ts';
-import { sourceOf } from './source.ts';
 
 /**
  * Keys that do not count which one source may show in a minute before it is told to wait. Whoever shows one that counts
@@ -47,8 +46,7 @@ export interface Arrival {
   readonly headers: IncomingHttpHeaders;
   /** Every value of every header. */
   readonly headersDistinct: Readonly<Record<string, readonly string[] | undefined>>;
-  readonly peerAddress: string | undefined;
-  readonly provenance: Provenance;
+  readonly provenance: Pick<Located, 'isLoopback' | 'site' | 'origin' | 'source'>;
   readonly response: ServerResponse;
 }
 
@@ -105,16 +103,15 @@ export function createIdentifier(options: IdentifyOptions): Identifier {
 }
 
 /** Our own pages act for whoever opened them. */
-function pageOf({ site, origin }: Provenance): WebPage | undefined {
+function pageOf({ site, origin }: Arrival['provenance']): WebPage | undefined {
   return site === 'none' || site === 'own' ? undefined : { origin, isGuest: site === 'any' };
 }
 
 function countFailure(
   failures: RateWindow,
-  { peerAddress }: Pick<Arrival, 'peerAddress'>,
+  { provenance: { source } }: Pick<Arrival, 'provenance'>,
   refusal: AccessKeyRefusal,
 ): Pick<Identified, 'fault' | 'failure'> {
-  const source = sourceOf(peerAddress);
   const waitS = failures.retryAfterS(source);
   if (waitS !== undefined) return { fault: 'too_many_failures', failure: tooManyFailures(waitS) };
   failures.count(source);

@@ -3,7 +3,7 @@
  * else in the gateway does. `docs/access.md` is the same table for people.
  */
 import type { AgentAddress, Caller } from './caller.ts';
-import type { Site } from './guard.ts';
+import type { Host, Site } from './guard.ts';
 
 /**
  * `channel` is how a device gets in, sealed or to be paired: for everybody but those who are in, and web pages that the
@@ -14,6 +14,7 @@ export type AccessClass = 'public' | 'channel' | 'health' | 'inference' | 'tools
 export interface PolicyRequest {
   readonly caller: Caller;
   readonly site: Site;
+  readonly host: Host;
   /** True when the request carries the token of this very run, which only this machine's owner can read. */
   readonly hasRunToken: boolean;
   /** The agent that the route acts on, where it names one. */
@@ -25,6 +26,8 @@ export type Refusal =
   | 'unauthenticated'
   /** Nothing that this caller could present would do. */
   | 'forbidden'
+  /** A name that a web page could have been sent under by another machine. */
+  | 'foreign_host'
   /** A web page that has no business here. */
   | 'cross_site'
   /** Right caller, wrong agent. */
@@ -43,9 +46,13 @@ const FULL: Verdict = { allowed: true, view: 'full' };
 const SUMMARY: Verdict = { allowed: true, view: 'summary' };
 const refuse = (refusal: Refusal): Verdict => ({ allowed: false, refusal });
 
+/** What a name gives that may be another machine's as well. */
+const BY_ANY_NAME: ReadonlySet<AccessClass> = new Set(['public', 'health', 'inference']);
+
 export function decide(access: AccessClass, request: PolicyRequest): Verdict {
-  const { caller, site } = request;
+  const { caller, site, host } = request;
   const isKnown = caller.scope !== 'nobody';
+  if (host === 'foreign' || (host === 'ambiguous' && !BY_ANY_NAME.has(access))) return refuse('foreign_host');
   switch (access) {
     case 'public':
       return FULL;
@@ -53,7 +60,7 @@ export function decide(access: AccessClass, request: PolicyRequest): Verdict {
       if (caller.sealed) return refuse('forbidden');
       return site === 'any' || site === 'foreign' ? refuse('cross_site') : FULL;
     case 'health':
-      return isKnown && !isUninvited(site) ? FULL : SUMMARY;
+      return isKnown && !isUninvited(site) && host === 'own' ? FULL : SUMMARY;
     case 'inference':
       if (site === 'app' || site === 'foreign') return refuse('cross_site');
       return isKnown ? FULL : refuse('unauthenticated');
@@ -86,7 +93,10 @@ function decideDispatch({ caller, agent }: PolicyRequest): Verdict {
   return caller.scope === 'master' || caller.scope === agent.address ? FULL : refuse('agent_scope_denied');
 }
 
-/** Only this machine, never a credential: a stolen key must not be able to change who holds keys. */
+/**
+ * Only a process of the owner's on this machine, or one that has the run's token, and never a credential: a stolen key
+ * must not be able to change who holds keys.
+ */
 function decideAdmin({ caller, site, hasRunToken }: PolicyRequest): Verdict {
   if (caller.transport !== 'loopback' || caller.sealed || caller.credential !== 'none') return refuse('forbidden');
   if (caller.scope === 'nobody') return refuse('unauthenticated');

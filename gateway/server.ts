@@ -26,9 +26,11 @@ import { checkContentType, forgetMalformedContentType } from './content-type.ts'
 import { corsHeaders, preflightHeaders } from './cors.ts';
 import { refusalError, RequestError } from './errors.ts';
 import { admitGuest } from './guest-places.ts';
-import { judge, type GuardSettings, type Provenance } from './guard.ts';
+import type { GuardSettings } from './guard.ts';
 import { createIdentifier, type AccessSettings, type Identified, type Identifier } from './identify.ts';
 import type { LiveRequests } from './live-requests.ts';
+import { createLocator, type Located } from './locate.ts';
+import type { PeerProcesses } from './peer-process.ts';
 import { decide, type Verdict } from './policy.ts';
 import { sendReply } from './reply.ts';
 import { RequestBody, readBody } from './request-body.ts';
@@ -46,6 +48,7 @@ export interface GatewayOptions {
   readonly routes: readonly Route[];
   readonly services: Services;
   readonly guard: GuardSettings;
+  readonly peers: PeerProcesses;
   readonly access: AccessSettings;
   readonly live: LiveRequests;
   /** Proves to this run that a request comes from its owner; never logged, never sent anywhere. */
@@ -58,7 +61,7 @@ export interface GatewayOptions {
 
 /** What was found out about a request before its route saw it. */
 interface Judged extends Identified {
-  readonly provenance: Provenance;
+  readonly provenance: Located;
   readonly verdict: Verdict;
   /** What its body takes of the memory that there is for bodies. */
   readonly body?: BodyLease | undefined;
@@ -95,12 +98,13 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     runToken: options.runToken,
     elapsed: () => performance.now(),
   });
+  const locate = createLocator(options);
 
   await app.register(rateLimit, {
     hook: 'preHandler',
     max: ANONYMOUS_REQUESTS_PER_MINUTE,
     timeWindow: 60_000,
-    keyGenerator: (request) => sourceOf(request.socket.remoteAddress),
+    keyGenerator: (request) => judgedOf(judged, request).provenance.source,
     // The channel's doors have limits of their own: a device that is in makes many calls, and shows nothing outside.
     allowList: (request) =>
       judged.get(request.raw)?.caller.scope !== 'nobody' || routeOf(request)?.access === 'channel',
@@ -125,7 +129,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     forgetMalformedContentType(request.raw);
     const route = routeOf(request);
     checkDeclaredLength(request.raw, route?.maxBodyBytes ?? NO_BODY_BYTES);
-    const found = await judgeRequest({ request, reply, route, options, identifier });
+    const found = await judgeRequest({ request, reply, route, live: options.live, locate, identifier });
     judged.set(request.raw, { ...found, body: leaseFor(found, { bodies, request, reply }) });
     record.identify({ caller: found.caller, source: found.caller.sealed ? 'sealed' : 'http' });
     reply.headers(corsHeaders({ ...webRequest(request, found), access: route?.access ?? 'public' }));
@@ -133,7 +137,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
 
   app.addHook('preHandler', async (request) => {
     const found = judgedOf(judged, request);
-    if (found.provenance.hasForeignHost) throw foreignHost();
+    if (found.provenance.host === 'foreign') throw refusalError('foreign_host');
     // A browser asks so before it shows anything; inside a call nobody is a browser.
     if (request.routeOptions.config.isPreflight === true && !found.caller.sealed) return;
     refuse(found, options.onRefusal);
@@ -213,22 +217,25 @@ interface Judging {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly route: Route | undefined;
-  readonly options: Pick<GatewayOptions, 'guard' | 'live'>;
+  readonly live: LiveRequests;
+  readonly locate: (request: IncomingMessage) => Promise<Located>;
   readonly identifier: Identifier;
 }
 
-async function judgeRequest({ request, reply, route, options, identifier }: Judging): Promise<Judged> {
+async function judgeRequest({ request, reply, route, live, locate, identifier }: Judging): Promise<Judged> {
   const { headers, headersDistinct, socket } = request.raw;
   // Only a real socket has an address worth believing: a request made in process looks as if it came from 127.0.0.1.
   if (!(socket instanceof Socket)) return judgeInner(reply, route, identifier);
-  const peerAddress = socket.remoteAddress;
-  const provenance = judge({ peerAddress, headers }, options.guard);
-  const found = await identifier.identify({ headers, headersDistinct, peerAddress, provenance, response: reply.raw });
+  const provenance = await locate(request.raw);
+  // What is told only once, that a connection has ended, would be waited for in vain from here on.
+  if (socket.destroyed) throw new RequestError('bad_request', 'The request was cut off.');
+  const found = await identifier.identify({ headers, headersDistinct, provenance, response: reply.raw });
   const { caller, hasRunToken } = found;
-  const verdict = decide(route?.access ?? 'public', { caller, site: provenance.site, hasRunToken });
+  const { site, host } = provenance;
+  const verdict = decide(route?.access ?? 'public', { caller, site, host, hasRunToken });
   const isAsked = request.routeOptions.config.isPreflight !== true && verdict.allowed;
   const takesPlace = isAsked && route?.access === 'inference' && isGuest(caller);
-  const place = takesPlace ? admitGuest({ caller, response: reply.raw, live: options.live }) : {};
+  const place = takesPlace ? admitGuest({ caller, response: reply.raw, live }) : {};
   return { ...found, ...place, provenance, verdict };
 }
 
@@ -237,8 +244,8 @@ function judgeInner(reply: FastifyReply, route: Route | undefined, identifier: I
   const caller = enterInner(reply.raw);
   if (caller === undefined) throw new RequestError('forbidden', 'A request from inside needs its caller.');
   const found = identifier.admitDevice(caller, reply.raw);
-  const provenance: Provenance = { isLoopback: false, site: 'none', origin: undefined, hasForeignHost: false };
-  const verdict = decide(route?.access ?? 'public', { caller, site: 'none', hasRunToken: false });
+  const provenance: Located = { isLoopback: false, site: 'none', origin: undefined, host: 'own', source: sourceOf(undefined) };
+  const verdict = decide(route?.access ?? 'public', { caller, site: 'none', host: 'own', hasRunToken: false });
   return { ...found, provenance, verdict };
 }
 
@@ -284,13 +291,6 @@ function webRequest({ headers }: FastifyRequest, { provenance }: Judged) {
   return { site: provenance.site, origin: headers.origin };
 }
 
-function foreignHost(): RequestError {
-  return new RequestError(
-    'foreign_host',
-    'The Host header names another machine. If this one is reached under that name, add it to the setting server.hostnames.',
-  );
-}
-
 interface Answer {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -324,7 +324,7 @@ async function answer({ request, reply, route, options, found, noteIgnored }: An
       headers: request.headers,
       json: () => body.json(),
       stream: isStream(request.body) ? request.body : noBody(),
-      party: sourceOf(request.raw.socket.remoteAddress),
+      party: found.provenance.source,
       signal: gone.signal,
     },
     record.watchServices(options.services),

@@ -6,6 +6,7 @@ import { engine } from './engine.ts';
 import { homePermissions } from './home-permissions.ts';
 import { memory } from './memory.ts';
 import { node } from './node.ts';
+import { peerProcesses } from './peer-processes.ts';
 import { port } from './port.ts';
 import { processor } from './processor.ts';
 import { secrets } from './secrets.ts';
@@ -13,6 +14,6 @@ import { user } from './user.ts';
 import { webPages } from './web-pages.ts';
 
 const machine: readonly Check[] = [node, processor, engine, memory, disk, clock];
-const service: readonly Check[] = [homePermissions, secrets, user, port, webPages];
+const service: readonly Check[] = [homePermissions, secrets, user, peerProcesses, port, webPages];
 
 export const checks: readonly Check[] = [...machine, ...service];

@@ -8,8 +8,8 @@ export const user: Check = {
     if (process.getuid?.() !== 0) return { state: 'ok', message: userInfo().username };
     return {
       state: 'warning',
-      message: 'root: every program that root runs, a proxy too, is the same user as the service',
-      remedy: 'Run the service under a user of its own.',
+      message: 'root: every program that root runs, a proxy or forwarder too, counts as you',
+      remedy: 'Run the service as the user whose programs use it, and proxies as another one.',
     };
   },
 };

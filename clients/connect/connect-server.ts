@@ -9,16 +9,14 @@ import { sendAnswer } from './answer.ts';
 import { encodeFailure, encodeLastWords, failureOf, Refusal } from './failure.ts';
 import { listenOnLoopback, type LoopbackListener } from './loopback-listener.ts';
 import { endAfterRequest, readBody } from './request-body.ts';
-import { admit, ALLOW, METHODS, preflightHeaders } from './web-guard.ts';
+import { admit, ALLOW, METHODS, preflightHeaders, type Admitting } from './web-guard.ts';
 
-export interface ConnectServerOptions {
+export interface ConnectServerOptions extends Admitting {
   /** 0 takes a free one. */
   readonly port: number;
   readonly fetch: PosternClient['fetch'];
   /** For `GET /`. */
   readonly gatewayName: string;
-  /** Origins whose pages may call, lower case (`https://app.example`). */
-  readonly allowedOrigins: readonly string[];
   /** Told of each call home how it ended: without an error, if home answered it. */
   readonly onOutcome: (error?: unknown) => void;
 }
@@ -61,7 +59,9 @@ interface Answering extends ConnectServerOptions {
 
 async function answer(request: IncomingMessage, response: ServerResponse, options: Answering): Promise<void> {
   const { method = '', url = '' } = request;
-  const cors = admit(request, options.allowedOrigins);
+  const cors = await admit(request, options);
+  // What is told only once, that the client has left, would be waited for in vain from here on.
+  if (request.socket.destroyed) return;
   // For whatever is answered from here on.
   for (const [name, value] of Object.entries(cors)) response.setHeader(name, value);
   if (method === 'OPTIONS') return void response.writeHead(204, preflightHeaders(request, cors)).end();

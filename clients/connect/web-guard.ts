@@ -1,9 +1,11 @@
 /**
- * Keeps web pages out: whoever reaches this server acts as the paired device, and every page in the owner's browser can
- * reach it. Pages get nothing but where the owner named their origin; the judgement is the gateway's own.
+ * Keeps web pages and other users out: whoever reaches this server acts as the paired device, and every page in the
+ * owner's browser, and every program on this machine, can reach it. Pages get nothing but where the owner named their
+ * origin; the judgement is the gateway's own.
  */
 import type { IncomingMessage } from 'node:http';
 import { judge } from '../../gateway/guard.ts';
+import type { PeerProcesses } from '../../gateway/peer-process.ts';
 import { Refusal } from './failure.ts';
 
 /** What a page's script may read beside the standard headers. */
@@ -14,19 +16,27 @@ const MAX_AGE_SECONDS = '600';
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export const ALLOW = [...METHODS, 'OPTIONS'].join(', ');
 
+export interface Admitting {
+  /** Lower case; `*` is none. */
+  readonly allowedOrigins: readonly string[];
+  readonly peers: PeerProcesses;
+}
+
 /**
  * Headers for an answer that the page behind the request may read, none where there is no such page.
- * @param allowedOrigins lower case; `*` is none
  * @throws {Refusal} for a request that is not to be answered at all
  */
-export function admit(request: IncomingMessage, allowedOrigins: readonly string[]): Record<string, string> {
+export async function admit(
+  request: IncomingMessage,
+  { allowedOrigins, peers }: Admitting,
+): Promise<Record<string, string>> {
   const { headers, socket } = request;
-  const { isLoopback, hasForeignHost, site } = judge(
-    { peerAddress: socket.remoteAddress, headers },
-    { hostnames: [], allowedOrigins },
+  const { isLoopback, host, site } = judge(
+    { peerAddress: socket.remoteAddress, peer: await peers.of(socket), headers },
+    { hostnames: [], machineNames: () => [], allowedOrigins },
   );
   if (!isLoopback) throw new Refusal('forbidden', RELAYED);
-  if (hasForeignHost) throw new Refusal('foreign_host', FOREIGN_HOST);
+  if (host !== 'own') throw new Refusal('foreign_host', FOREIGN_HOST);
   if (site === 'foreign' || site === 'any') throw new Refusal('cross_site', CROSS_SITE, { vary: 'origin' });
   const { origin } = headers;
   if (site === 'none' || origin === undefined) return {};
@@ -53,8 +63,8 @@ export function preflightHeaders(request: IncomingMessage, cors: Record<string, 
 }
 
 const RELAYED =
-  'This request came through a proxy or tunnel. Only programs of this machine are let in; another one pairs a device ' +
-  'of its own: "postern invite" at home.';
-const FOREIGN_HOST = 'This server is called by a name of this machine, such as 127.0.0.1 or localhost.';
+  'This request came through a proxy or tunnel, or from another user. Only programs of the user who runs "postern ' +
+  'connect" are let in; anyone else pairs a device of their own: "postern invite" at home.';
+const FOREIGN_HOST = 'Call this server 127.0.0.1 or localhost.';
 const CROSS_SITE =
   'A web page may not call this. Start "postern connect" with --allow-origin and its origin, or call from outside a browser.';

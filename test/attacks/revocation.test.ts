@@ -9,6 +9,7 @@ import { gatewayCrypto } from '../../channel/node/crypto.ts';
 import { deriveRelayTag, tagDay } from '../../channel/relay-tag.ts';
 import { setProcessTimer } from '../../core/timer.ts';
 import { createLiveRequests } from '../../gateway/live-requests.ts';
+import { untoldPeers } from '../../gateway/peer-process.ts';
 import { createRecorder } from '../../gateway/request-log/recorder.ts';
 import type { Route, Services } from '../../gateway/route.ts';
 import { createGateway } from '../../gateway/server.ts';
@@ -129,7 +130,8 @@ describe('A revocation that waits for the unwilling', () => {
     const { listener } = await createGateway({
       routes: [never, deaf],
       services: { keys: { open: async () => registry } } as unknown as Services,
-      guard: { hostnames: [], allowedOrigins: ['*'] },
+      guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
+      peers: untoldPeers,
       access: { requireKeyOnLoopback: true, requestsPerMinute: 600, requestsAtOnce: 16 },
       live,
       runToken: 'the token of this run',

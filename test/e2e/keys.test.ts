@@ -123,6 +123,18 @@ describe('access explain', () => {
     expect(await explain('GET /v1/models', 'loopback')).toBe('401 unauthenticated');
   });
 
+  test('answers for programs and names on this machine, and says what it took them for', async () => {
+    const as = (...flags: string[]) => explain(DISPATCH, 'loopback', flags);
+    expect(await as('--process', 'other')).toBe('401 unauthenticated');
+    expect(await as('--host', 'study.local:1337')).toBe('403 foreign_host');
+    expect(await as('--host', 'evil.example')).toBe('403 foreign_host');
+    expect(await explain('GET /admin/keys', 'loopback', ['--process', 'other'])).toBe('403 forbidden');
+    expect(await explain('GET /v1/models', 'loopback', ['--host', 'study.local'])).toBe('full');
+    const words = await run(['access', 'explain', '--route', DISPATCH, '--from', 'loopback', '--process', 'other']);
+    expect(words.stdout).toMatch(/^process +another user's: a stranger$/m);
+    expect(words.stdout).toMatch(/^host +means this machine$/m);
+  });
+
   test('knows every route', async () => {
     const { findRoute } = await import('../../gateway/find-route.ts');
     for (const route of routes) {

@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { isLoopbackAddress, judge, type GuardSettings } from '../../gateway/guard.ts';
+import type { PeerProcess } from '../../gateway/peer-process.ts';
 
-const open: GuardSettings = { hostnames: ['box.tailnet.example'], allowedOrigins: ['*'] };
-const strict: GuardSettings = { hostnames: [], allowedOrigins: ['https://app.example'] };
+const machineNames = () => ['study.example', 'study', '192.168.1.4', 'fd00::2'];
+const open: GuardSettings = { hostnames: ['box.tailnet.example'], allowedOrigins: ['*'], machineNames };
+const strict: GuardSettings = { hostnames: [], allowedOrigins: ['https://app.example'], machineNames };
+const own: PeerProcess = { kind: 'own' };
 const at = (headers: Record<string, string>, peerAddress = '127.0.0.1', settings = open) =>
-  judge({ peerAddress, headers: { host: 'localhost:1337', ...headers } }, settings);
+  judge({ peerAddress, peer: own, headers: { host: 'localhost:1337', ...headers } }, settings);
 
 test.each([
   ['127.0.0.1', true],
@@ -29,10 +32,19 @@ describe('Host', () => {
     'a.localhost:1337',
     '127.0.0.1:1337',
     '[::1]:1337',
-    '192.168.1.4',
     'localhost.',
     'box.tailnet.example:1337',
-  ])('%s is this machine', (host) => expect(at({ host }).hasForeignHost).toBe(false));
+  ])('%s is this machine', (host) => expect(at({ host }).host).toBe('own'));
+
+  test.each([
+    'study:1337',
+    'STUDY.example',
+    'study.local',
+    'other.local.:1337',
+    'host.docker.internal:1337',
+    '192.168.1.4:1337',
+    '[fd00::2]:1337',
+  ])('%s may be this machine', (host) => expect(at({ host }).host).toBe('ambiguous'));
 
   test.each([
     'evil.example',
@@ -43,10 +55,32 @@ describe('Host', () => {
     'localhost:1337, evil.example',
     '127.0.0.1.evil.example',
     'localhost:99999999',
-  ])('"%s" is not', (host) => expect(at({ host }).hasForeignHost).toBe(true));
+    '0.0.0.0:1337',
+    '[::]:1337',
+    '[0:0:0:0:0:0:0:1]:1337',
+    '[::ffff:7f00:1]:1337',
+    '[::ffff:127.0.0.1]:1337',
+    '192.168.1.5',
+    '8.8.8.8',
+    'host.docker.internal.evil.example',
+    'docker.internal',
+    'local',
+    'xhost.docker.internal',
+  ])('"%s" is not', (host) => expect(at({ host }).host).toBe('foreign'));
+
+  test('a request that names no host at all may be meant for this machine', () => {
+    expect(judge({ peerAddress: '127.0.0.1', peer: own, headers: {} }, open).host).toBe('ambiguous');
+  });
+
+  test('a page that came by a name of other machines is not our own', () => {
+    for (const headers of [{ origin: 'http://study.local:1337' }, { 'sec-fetch-site': 'same-origin' }]) {
+      expect(at({ host: 'study.local:1337', ...headers }).site).toBe('any');
+      expect(at({ host: 'study.local:1337', ...headers }, '127.0.0.1', strict).site).toBe('foreign');
+    }
+  });
 
   test('is not asked of callers from other machines: a key decides about them', () => {
-    expect(at({ host: 'nas.lan' }, '192.168.1.9').hasForeignHost).toBe(false);
+    expect(at({ host: 'nas.lan' }, '192.168.1.9').host).toBe('own');
   });
 });
 
@@ -63,6 +97,16 @@ test.each([
 ])('a loopback connection with %s is somebody else', (header) => {
   expect(at({ [header]: '127.0.0.1' }).isLoopback).toBe(false);
   expect(at({ [header]: '' }).isLoopback).toBe(false);
+});
+
+test.each([
+  ['own', true],
+  ['untold', true],
+  ['other', false],
+] as const)('a process that is %s at a loopback address is on this machine: %s', (kind, expected) => {
+  const headers = { host: 'localhost:1337' };
+  expect(judge({ peerAddress: '::1', peer: { kind }, headers }, open).isLoopback).toBe(expected);
+  expect(judge({ peerAddress: '192.168.1.9', peer: { kind }, headers }, open).isLoopback).toBe(false);
 });
 
 describe('Origin and Sec-Fetch-Site', () => {

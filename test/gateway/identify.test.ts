@@ -38,8 +38,7 @@ function createGate(settings: Partial<AccessSettings> = {}, open?: () => Promise
     return identify({
       headers: { 'x-postern-run-token': runToken },
       headersDistinct: token === undefined ? {} : { authorization: [`Bearer ${token}`] },
-      peerAddress: from,
-      provenance: { isLoopback: from === '127.0.0.1', site: 'none', origin: undefined, hasForeignHost: false },
+      provenance: { isLoopback: from === '127.0.0.1', site: 'none', origin: undefined, source: sourceOf(from) },
       response: response as unknown as ServerResponse,
     });
   };

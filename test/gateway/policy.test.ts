@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { Caller } from '../../gateway/caller.ts';
-import type { Site } from '../../gateway/guard.ts';
+import type { Host, Site } from '../../gateway/guard.ts';
 import { decide, type AccessClass, type PolicyRequest, type Verdict } from '../../gateway/policy.ts';
 
 const OWN = '0x1111111111111111111111111111111111111111';
@@ -19,6 +19,7 @@ const CLASSES: readonly AccessClass[] = [
   'admin',
 ];
 const SITES: readonly Site[] = ['none', 'own', 'listed', 'app', 'any', 'foreign'];
+const HOSTS: readonly Host[] = ['own', 'ambiguous', 'foreign'];
 const CALLERS: Readonly<Record<string, Caller>> = {
   'this machine': { transport: 'loopback', sealed: false, credential: 'none', scope: 'owner' },
   'this machine, key required': { transport: 'loopback', sealed: false, credential: 'none', scope: 'nobody' },
@@ -35,7 +36,7 @@ const CALLERS: Readonly<Record<string, Caller>> = {
 const word = (verdict: Verdict): string =>
   verdict.allowed ? (verdict.view === 'full' ? 'yes' : 'summary') : verdict.refusal;
 const decideFor = (access: AccessClass, caller: string, more: Partial<PolicyRequest> = {}): string =>
-  word(decide(access, { caller: CALLERS[caller]!, site: 'none', hasRunToken: false, ...more }));
+  word(decide(access, { caller: CALLERS[caller]!, site: 'none', host: 'own', hasRunToken: false, ...more }));
 
 /** Without any web page behind the request: rows are callers, columns the access classes. */
 const WITHOUT_PAGE: Readonly<Record<string, readonly string[]>> = {
@@ -138,6 +139,19 @@ test.each([
   expect(decideFor('dispatch', caller, { agent: { isBuiltIn, address } })).toBe(expected);
 });
 
+/** On this machine, by names that other machines could have as well, and by those of other machines. */
+const BY_NAME: Readonly<Record<Host, readonly string[]>> = {
+  own: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
+  ambiguous: ['yes', 'foreign_host', 'summary', 'yes', 'foreign_host', 'foreign_host', 'foreign_host', 'foreign_host'],
+  foreign: CLASSES.map(() => 'foreign_host'),
+};
+
+test.each(HOSTS)('this machine, by a name that is %s', (host) => {
+  expect(CLASSES.map((access) => decideFor(access, 'this machine', { host }))).toEqual(BY_NAME[host]);
+  // The token of the run does not make a name better.
+  expect(decideFor('admin', 'this machine', { host, hasRunToken: true })).toBe(BY_NAME[host][7]);
+});
+
 test('docs/access.md shows these very tables', () => {
   const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   const table = (head: string, rows: readonly (readonly string[])[]) =>
@@ -149,4 +163,6 @@ test('docs/access.md shows these very tables', () => {
   const sites = SITES.map((site) => [site, ...CLASSES.map((access) => decideFor(access, 'this machine', { site }))]);
   expect(document).toContain(table('caller', callers));
   expect(document).toContain(table('page', sites));
+  const names = HOSTS.map((host) => [host, ...CLASSES.map((access) => decideFor(access, 'this machine', { host }))]);
+  expect(document).toContain(table('name', names));
 });

@@ -1,6 +1,7 @@
 /** A gateway with the real route table and nothing behind it: for what is decided before any handler runs. */
 import { createGateway, type Gateway } from '../../gateway/server.ts';
 import { createLiveRequests } from '../../gateway/live-requests.ts';
+import { untoldPeers } from '../../gateway/peer-process.ts';
 import { createRecorder } from '../../gateway/request-log/recorder.ts';
 import { routes } from '../../gateway/routes.ts';
 import type { Services } from '../../gateway/route.ts';
@@ -9,7 +10,8 @@ export function createGatewayOf(): Promise<Gateway> {
   return createGateway({
     routes,
     services: {} as Services,
-    guard: { hostnames: [], allowedOrigins: ['*'] },
+    guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
+    peers: untoldPeers,
     access: { requireKeyOnLoopback: false, requestsPerMinute: 600, requestsAtOnce: 16 },
     live: createLiveRequests({ setTimer: () => () => {} }),
     runToken: 'the token of this run',

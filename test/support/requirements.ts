@@ -51,3 +51,12 @@ export const packetCapture: Requirement = {
   isMet: spawnSync('which', ['tcpdump']).status === 0,
   remedy: 'Listening on a network needs the Debian package tcpdump.',
 };
+
+/** Programs of other users, and what stands in front of a service. */
+export const otherUsersAndProxies: Requirement = {
+  isMet:
+    process.platform === 'linux' &&
+    process.getuid?.() === 0 &&
+    ['nginx', 'haproxy', 'socat', 'curl', 'setpriv'].every((program) => spawnSync('which', [program]).status === 0),
+  remedy: 'Other users and proxies need Linux, root, and the Debian packages nginx-light, haproxy, socat and curl.',
+};

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { startConnectServer, type ConnectServerOptions } from '../../../clients/connect/connect-server.ts';
 import type { LoopbackListener } from '../../../clients/connect/loopback-listener.ts';
 import { MAX_BODY_BYTES } from '../../../clients/connect/request-body.ts';
+import { untoldPeers } from '../../../gateway/peer-process.ts';
 import { PosternError } from '../../../clients/sdk/index.ts';
 import { until } from '../../support/wait.ts';
 import { ask } from './raw-request.ts';
@@ -34,6 +35,7 @@ async function start(home: Home, more: Partial<ConnectServerOptions> = {}) {
     port: 0,
     gatewayName: 'study',
     allowedOrigins: [],
+    peers: untoldPeers,
     onOutcome: (error) => outcomes.push(error),
     fetch: async (input, init) => {
       const one: Asked = {
