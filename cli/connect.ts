@@ -1,12 +1,14 @@
 /** `postern connect`: serves on this machine what a gateway serves that it is paired with. */
 import { startConnectServer } from '../clients/connect/connect-server.ts';
 import { watchHome } from '../clients/connect/home-watch.ts';
-import { isInUse, type LoopbackListener } from '../clients/connect/loopback-listener.ts';
+import type { LoopbackListener } from '../clients/connect/loopback-listener.ts';
 import { watchWay } from '../clients/connect/way-watch.ts';
 import { PosternError, type PosternClient } from '../clients/sdk/index.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { quoted } from '../core/printable.ts';
+import { isInUse } from '../gateway/bind.ts';
 import { openPeerProcesses } from '../gateway/open-peer-processes.ts';
+import { addressOf } from './addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { chooseGateway } from './gateways.ts';
 import { openHomeClient } from './home-client.ts';
@@ -124,7 +126,7 @@ async function listening(port: number, listen: () => Promise<LoopbackListener>):
   } catch (error) {
     if (isInUse(error)) {
       throw new CommandError(
-        `port ${port} is taken: a service or another "postern connect" runs there. Take another one: ` +
+        `port ${port} is taken at ${addressOf(error)}: a service or another "postern connect" runs there. Take another one: ` +
           `"postern connect --port ${port === 65_535 ? DEFAULT_PORT + 1 : port + 1}".`,
       );
     }

@@ -9,15 +9,15 @@ import { reachableUrls } from './addresses.ts';
 
 interface Listening {
   readonly port: number;
-  /** On all interfaces. */
-  readonly isExposed: boolean;
+  /** What is listened on. */
+  readonly hosts: readonly string[];
   readonly relays: readonly InviteRelay[];
 }
 
 /** Asked anew for each device: a laptop's addresses change while it serves. */
-export function gatewayFacts(gatewayKey: GatewayKey, { port, isExposed, relays }: Listening): GatewayFacts {
+export function gatewayFacts(gatewayKey: GatewayKey, { port, hosts, relays }: Listening): GatewayFacts {
   const name = hostname();
-  const outside = isExposed ? reachableUrls(port).slice(0, MAX_INVITE_URLS) : [];
+  const outside = reachableUrls({ port, hosts }).slice(0, MAX_INVITE_URLS);
   return {
     gatewayName: isLabel(name) ? name : 'Postern',
     gatewayId: gatewayFingerprint(gatewayKey),

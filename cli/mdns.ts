@@ -21,6 +21,8 @@ export interface Advertised {
   readonly port: number;
   /** See `formatGatewayId`; its first four bytes are told. */
   readonly gatewayId: string;
+  /** Whether it listens there; an address at which it doesn't is not told. */
+  readonly hasIPv6: boolean;
 }
 
 export interface Advertisement {
@@ -39,14 +41,14 @@ export function advertise(what: Promise<Advertised>, onError: (error: unknown) =
     if (!isStopped) onError(error);
   });
   const begin = async (): Promise<void> => {
-    const { name, port, gatewayId } = await what;
+    const { name, port, gatewayId, hasIPv6 } = await what;
     const opened = await open(fail);
     if (isStopped) return close(opened);
     bonjour = opened;
     const id = gatewayId.replaceAll(' ', '').slice(0, 8);
     // A name of its own, so that no other program's answers for this machine are contradicted.
     const host = `postern-${id}.local`;
-    bonjour.publish({ name: `${shortened(name)} ${id}`, type: TYPE, port, host, txt: { id } });
+    bonjour.publish({ name: `${shortened(name)} ${id}`, type: TYPE, port, host, disableIPv6: !hasIPv6, txt: { id } });
   };
   begin().catch(fail);
   return {

@@ -45,7 +45,7 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
     const running = await startService(settings, context);
     report(running, settings, input.flags['json'] === true, context);
     if (!running.peers.areTold) terminal.say(UNTOLD_PEERS);
-    if (settings['server.expose']) sayExposed(running.port, settings, context);
+    if (settings['server.expose']) sayExposed(running, settings, context);
     sayRelays(settings['relay.urls'], context);
     if (settings['server.allowedOrigins'].includes('*')) sayOpenToPages(context);
     await untilEither(context.stop, running.shutDown);
@@ -102,11 +102,12 @@ function report({ port }: Running, settings: Settings, asJson: boolean, { termin
 }
 
 function sayExposed(
-  port: number,
+  { port, hosts }: Running,
   settings: Settings,
   { terminal, home }: Pick<CommandContext, 'terminal' | 'home'>,
 ): void {
-  const urls = reachableUrls(port);
+  const urls = reachableUrls({ port, hosts });
+  if (!hosts.includes('::')) terminal.say('This machine has no IPv6: only IPv4 is served.');
   const where =
     urls.length === 0 ? 'This machine has no network address now.' : `Other machines reach it at ${urls.join(', ')}`;
   terminal.say(`${where}\nThey are refused without an access key.`);

@@ -32,7 +32,7 @@ import { lateDoor } from '../gateway/sealed/late-door.ts';
 import type { DoorOptions, SealedDoor } from '../gateway/sealed/sealed-door.ts';
 import { createGateway, type GatewayOptions } from '../gateway/server.ts';
 import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
-import { machineNames } from './addresses.ts';
+import { addressOf, listenHosts, machineNames } from './addresses.ts';
 import { CommandError, type CommandContext } from './command.ts';
 import { checkCrypto } from './crypto-check.ts';
 import { gatewayFacts } from './gateway-facts.ts';
@@ -55,6 +55,8 @@ const NO_RELAYS: RelayTunnels = { list: () => [], changed: () => undefined, clos
 /** What runs, as whoever started it needs it to end it. */
 export interface Running {
   readonly port: number;
+  /** What is listened on. */
+  readonly hosts: readonly string[];
   readonly listener: Listener;
   readonly inference: LocalInference;
   readonly modelDigests: ModelDigests;
@@ -82,12 +84,12 @@ export async function startService(settings: Settings, context: CommandContext, 
   await checkCrypto(settings['channel.crypto']);
   const { facts, place, token, ...parts } = await assemble(settings, { context, clock, startedAtMs });
   const { listener, identity } = parts;
-  const { port } = await listen(listener, settings);
-  place.port = port;
+  const { port, hosts } = await listen(listener, settings);
+  Object.assign(place, { port, hosts });
   await writeRunFile(context.home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
   void identity.begin();
-  const advertisement = await openAdvertisement(settings, { identity, facts, port, context });
-  return { ...parts, port, advertisement };
+  const advertisement = await openAdvertisement(settings, { identity, facts, port, hosts, context });
+  return { ...parts, port, hosts, advertisement };
 }
 
 interface Assembling {
@@ -96,11 +98,11 @@ interface Assembling {
   readonly startedAtMs: number;
 }
 
-interface Assembled extends Omit<Running, 'port' | 'advertisement'> {
+interface Assembled extends Omit<Running, 'port' | 'hosts' | 'advertisement'> {
   readonly token: string;
   readonly facts: Services['gatewayFacts'];
   /** To be put right when it listens. */
-  readonly place: { port: number };
+  readonly place: Pick<Running, 'port' | 'hosts'>;
 }
 
 /** All of it, wired together; nobody can come in yet. */
@@ -119,9 +121,8 @@ async function assemble(settings: Settings, { context, clock, startedAtMs }: Ass
     onRevocation: (kids) => endRevoked({ door, live, relays, setTimer: setProcessTimer })(kids),
   });
   const approval = openApprovals(identity, terminal);
-  const place = { port: settings['server.port'] };
-  const facts: Services['gatewayFacts'] = (key) =>
-    gatewayFacts(key, { ...place, isExposed: settings['server.expose'], relays: relays.list() });
+  const place: Assembled['place'] = { port: settings['server.port'], hosts: [] };
+  const facts: Services['gatewayFacts'] = (key) => gatewayFacts(key, { ...place, relays: relays.list() });
   const door = openDoor(settings, {
     identity,
     database,
@@ -168,19 +169,20 @@ interface Advertising {
   readonly identity: Pick<IdentityService, 'opened'>;
   readonly facts: Services['gatewayFacts'];
   readonly port: number;
+  readonly hosts: readonly string[];
   readonly context: CommandContext;
 }
 
 /** Only where somebody could come who hears of it. */
 async function openAdvertisement(
   settings: Settings,
-  { identity, facts, port, context: { terminal } }: Advertising,
+  { identity, facts, port, hosts, context: { terminal } }: Advertising,
 ): Promise<Advertisement | undefined> {
   if (!settings['server.expose'] || !settings['pairing.discovery'] || !settings['pairing.advertise']) return undefined;
   const { advertise } = await import('./mdns.ts');
   const what = identity.opened.then(({ pairings }) => {
     const { gatewayName: name, gatewayId } = facts(pairings.gatewayKey());
-    return { name, port, gatewayId };
+    return { name, port, gatewayId, hasIPv6: hosts.includes('::') };
   });
   return advertise(what, () => terminal.say('Devices in the network can not find this service by themselves (mDNS).'));
 }
@@ -341,11 +343,10 @@ function samplingDefaults(settings: Settings): SamplingDefaults {
   };
 }
 
-async function listen(listener: Listener, settings: Settings): Promise<{ readonly port: number }> {
+async function listen(listener: Listener, settings: Settings): Promise<Pick<Running, 'port' | 'hosts'>> {
   const port = settings['server.port'];
   try {
-    if (!settings['server.expose']) return await listener.listen({ hosts: ['127.0.0.1', '::1'], port });
-    return await listener.listen({ hosts: ['0.0.0.0', '::'], port });
+    return await listener.listen({ hosts: listenHosts(settings['server.expose']), port });
   } catch (error) {
     throw listenError(error, port);
   }
@@ -354,7 +355,9 @@ async function listen(listener: Listener, settings: Settings): Promise<{ readonl
 function listenError(error: unknown, port: number): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'EADDRINUSE')
-    return new CommandError(`port ${port} is in use. Choose another one: --port N, or SVC_PORT.`);
+    return new CommandError(
+      `port ${port} is in use at ${addressOf(error)}. Choose another one: --port N, or SVC_PORT.`,
+    );
   if (code === 'EACCES')
     return new CommandError(`port ${port} may not be used by this user. Choose one above 1023: --port N.`);
   return error;

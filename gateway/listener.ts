@@ -5,6 +5,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { SetTimer } from '../core/timer.ts';
+import { bindAll } from './bind.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionCounts } from './route.ts';
 
@@ -18,11 +19,15 @@ const UNREAD_ANSWER_MS = 120_000;
 
 export interface Listener {
   /**
-   * Listens on the first host, and on the others where this machine has them.
+   * Listens on every host, but IPv6 ones on a machine without IPv6.
    * @param options.port 0 takes a free one, the same for all hosts
-   * @throws {NodeJS.ErrnoException} `EADDRINUSE`, `EACCES`, …
+   * @returns the hosts that are listened on
+   * @throws {NodeJS.ErrnoException} `EADDRINUSE`, `EACCES`, …, with the `address`
    */
-  listen(options: { readonly hosts: readonly [string, ...string[]]; readonly port: number }): Promise<{ port: number }>;
+  listen(options: {
+    readonly hosts: readonly [string, ...string[]];
+    readonly port: number;
+  }): Promise<{ readonly port: number; readonly hosts: readonly string[] }>;
   counts(): ConnectionCounts;
   /** Accepts nothing more; resolves when the requests under way have been answered. */
   close(): Promise<void>;
@@ -37,7 +42,7 @@ interface ListenerOptions {
 }
 
 export function createListener({ handle, setTimer, unreadAnswerMs = UNREAD_ANSWER_MS }: ListenerOptions): Listener {
-  const servers: Server[] = [];
+  let servers: readonly Server[] = [];
   const connections = new Map<Socket, Connection>();
   let requests = 0;
   let isClosing = false;
@@ -59,24 +64,13 @@ export function createListener({ handle, setTimer, unreadAnswerMs = UNREAD_ANSWE
     return connection;
   }
 
-  function open(host: string, port: number): Promise<Server> {
-    const server = newServer(connections, unreadAnswerMs).on('connection', connect);
-    return new Promise((resolve, reject) => {
-      server.once('error', reject);
-      server.listen({ host, port }, () => {
-        server.off('error', reject);
-        servers.push(server);
-        resolve(server);
-      });
-    });
-  }
+  const create = (): Server => newServer(connections, unreadAnswerMs).on('connection', connect);
 
   return {
-    async listen({ hosts: [first, ...others], port }) {
-      const address = (await open(first, port)).address();
-      const bound = typeof address === 'object' && address !== null ? address.port : port;
-      for (const host of others) await open(host, bound).catch(() => undefined);
-      return { port: bound };
+    async listen(options) {
+      const { servers: listening, port, hosts } = await bindAll(create, options);
+      servers = listening;
+      return { port, hosts };
     },
     counts: () => ({ requests, sockets: connections.size }),
     async close() {

@@ -244,13 +244,19 @@ function judgeInner(reply: FastifyReply, route: Route | undefined, identifier: I
   const caller = enterInner(reply.raw);
   if (caller === undefined) throw new RequestError('forbidden', 'A request from inside needs its caller.');
   const found = identifier.admitDevice(caller, reply.raw);
-  const provenance: Located = { isLoopback: false, site: 'none', origin: undefined, host: 'own', source: sourceOf(undefined) };
+  const provenance: Located = {
+    isLoopback: false,
+    site: 'none',
+    origin: undefined,
+    host: 'own',
+    source: sourceOf(undefined),
+  };
   const verdict = decide(route?.access ?? 'public', { caller, site: 'none', host: 'own', hasRunToken: false });
   return { ...found, provenance, verdict };
 }
 
 function isLetIn(found: Judged | undefined): boolean {
-  return found?.verdict.allowed === true && failureOf(found) === undefined && !found.provenance.hasForeignHost;
+  return found?.verdict.allowed === true && failureOf(found) === undefined;
 }
 
 interface Leasing {

@@ -1,6 +1,7 @@
 /** The listening sockets: `localhost` is an IPv4 and an IPv6 address. Nothing outside this machine can reach them. */
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { bindAll } from '../../gateway/bind.ts';
 
 /** As the gateway's own. Longer than the 60 s after which common clients give up an idle connection by themselves. */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
@@ -17,7 +18,8 @@ export interface LoopbackListener {
 
 /**
  * @param port 0 takes a free one, the same for both addresses
- * @throws {NodeJS.ErrnoException} `EADDRINUSE`, also where only one of the two is taken: clients try either
+ * @throws {NodeJS.ErrnoException} `EADDRINUSE`, also where only one of the two is taken: clients try either. Its
+ *   `address` says which
  */
 export async function listenOnLoopback(handle: RequestListener, port: number): Promise<LoopbackListener> {
   /** Connections without a request under way, those that never had one included. */
@@ -45,14 +47,7 @@ export async function listenOnLoopback(handle: RequestListener, port: number): P
       socket.once('close', () => waiting.delete(socket));
     });
   };
-  const servers = [create(), create()] as const;
-  const bound = await listen(servers[0], '127.0.0.1', port);
-  await listen(servers[1], '::1', bound).catch((error: unknown) => {
-    // A machine may have no IPv6. That another program answers there under the same name is another matter.
-    if (!isInUse(error)) return;
-    servers[0].close();
-    throw error;
-  });
+  const { servers, port: bound } = await bindAll(create, { hosts: ['127.0.0.1', '::1'], port });
   return {
     port: bound,
     async close() {
@@ -63,19 +58,4 @@ export async function listenOnLoopback(handle: RequestListener, port: number): P
     },
     cut: () => servers.forEach((server) => server.closeAllConnections()),
   };
-}
-
-function listen(server: Server, host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port }, () => {
-      server.off('error', reject);
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : port);
-    });
-  });
-}
-
-export function isInUse(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
 }

@@ -17,7 +17,8 @@ test('the likeliest address comes first; what no other machine can reach is left
     wlan0: [address('fe80::1'), address('2001:db8::7'), address('192.0.2.7')],
     eth0: [address('198.51.100.7')],
   };
-  expect(reachableUrls(1337, interfaces)).toEqual([
+  const hosts = ['0.0.0.0', '::'];
+  expect(reachableUrls({ port: 1337, hosts, interfaces })).toEqual([
     'http://192.0.2.7:1337',
     'http://198.51.100.7:1337',
     'http://[2001:db8::7]:1337',
@@ -25,4 +26,11 @@ test('the likeliest address comes first; what no other machine can reach is left
     'http://172.18.0.1:1337',
     'http://[fd00::1]:1337',
   ]);
+  expect(reachableUrls({ port: 1337, hosts: ['0.0.0.0'], interfaces })).toEqual([
+    'http://192.0.2.7:1337',
+    'http://198.51.100.7:1337',
+    'http://172.17.0.1:1337',
+    'http://172.18.0.1:1337',
+  ]);
+  expect(reachableUrls({ port: 1337, hosts: ['127.0.0.1', '::1'], interfaces })).toEqual([]);
 });
