@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { Reply } from './route.ts';
-import { whenClosed } from './when-closed.ts';
+import { whenClosed, whenHalfClosed } from './when-closed.ts';
 
 /** A stream says nothing for no longer than this, so that no proxy or phone takes the connection for dead. */
 const KEEP_ALIVE_MS = 15_000;
@@ -52,7 +52,7 @@ async function sendStream(
   const gone = new AbortController();
   whenClosed(response, () => gone.abort());
   const keepAlive = saysAlive ? setInterval(() => sayAlive(response), KEEP_ALIVE_MS) : undefined;
-  if (saysAlive) response.socket?.once('end', () => probe(response));
+  if (saysAlive) whenHalfClosed(response, () => probe(response));
   try {
     for await (const piece of pieces) {
       if (response.destroyed || !hasBody) return;

@@ -41,7 +41,7 @@ import type { Method, Route, Services } from './route.ts';
 import { withoutAlias } from './routes.ts';
 import { outwardFailure, sendError } from './send-error.ts';
 import { sourceOf } from './source.ts';
-import { whenClosed } from './when-closed.ts';
+import { whenClosed, whenHalfClosed } from './when-closed.ts';
 import { IGNORED_HEADER } from './wire/ignored.ts';
 
 export interface GatewayOptions {
@@ -318,6 +318,8 @@ async function answer({ request, reply, route, options, found, noteIgnored }: An
   whenClosed(reply.raw, () => {
     if (!reply.raw.writableEnded) gone.abort(new DOMException('The client went away.', 'AbortError'));
   });
+  // A device takes its answer up again elsewhere, so one that half-closes has left; it may not be written to for minutes.
+  if (route.access === 'channel') whenHalfClosed(reply.raw, () => void reply.raw.destroy());
   const revoked = found.live?.signal;
   revoked?.addEventListener('abort', () => gone.abort(revoked.reason), { once: true });
   const { pathname: _, searchParams: query } = new URL(request.url, 'http://localhost');

@@ -162,6 +162,13 @@ async function mostInFlight(attack: () => Promise<string>): Promise<{ readonly m
 }
 
 describe('Half-closed connections', () => {
+  test('a dozen streams one after another leave nothing behind on their connection', async () => {
+    const connection = await rawConnection(server.port);
+    connection.socket.end(shortChat(true).repeat(12));
+    expect((await connection.all()).match(/data: \[DONE\]/g)).toHaveLength(12);
+    expect(server.log()).not.toContain('MaxListeners');
+  });
+
   test.each([
     ['a quick answer', () => rawRequest({ path: '/health', headers: withToken() }), /"status"/],
     ['an answer of a model', () => chat({ ...user('Tell me a story.'), max_tokens: 60 }), /"finish_reason"/],
