@@ -1,5 +1,6 @@
 /** A client's connection: a tag let it in, which says what it may open. */
 import type { HeldGateway } from './directory.ts';
+import type { GroupPath } from './fair-share.ts';
 import { InboundMeter } from './inbound-meter.ts';
 import { Outbox } from './outbox.ts';
 import type { RelayContext } from './relay-context.ts';
@@ -26,6 +27,8 @@ export interface JoinedAs {
   readonly gateway: HeldGateway;
   readonly grant: TagGrant;
   readonly routingId: string;
+  /** Where it comes from; see `networkOf`. */
+  readonly address: string;
   /** A name for this connection that the gateway learns: 8 random bytes. */
   readonly connectionTag: Uint8Array;
   /** Of the gateway and all its clients. */
@@ -37,6 +40,8 @@ export class ClientSide implements PeerRole, StreamSide {
   readonly outbox: Outbox;
   readonly streams = new Map<number, RelayedStream>();
   readonly grant: TagGrant;
+  /** By which places are shared: its address, and its tag. */
+  readonly path: GroupPath;
   readonly connectionTag: Uint8Array;
   readonly #joined: JoinedAs;
   readonly #context: RelayContext;
@@ -48,6 +53,7 @@ export class ClientSide implements PeerRole, StreamSide {
     const { limits, elapsedMs } = context;
     this.peer = peer;
     this.grant = joined.grant;
+    this.path = [joined.address, joined.grant.key];
     this.connectionTag = joined.connectionTag;
     this.#joined = joined;
     this.#context = context;

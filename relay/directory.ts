@@ -14,9 +14,9 @@ export interface HeldGateway {
   replace(): void;
   /** Of this gateway and all its clients. */
   readonly rate: TokenBucket;
-  /** What a tag opens, or the code of the refusal. Never reaches the gateway itself. */
-  findTag(tag: Uint8Array): TagGrant | number;
-  /** Takes a client in that `findTag` let in. */
+  /** What a tag opens; `undefined` for one that doesn't count. Never reaches the gateway itself. */
+  findTag(tag: Uint8Array): TagGrant | undefined;
+  /** Takes a client in that `findTag` let in, or refuses it. */
   attach(client: ClientSide): void;
   detach(client: ClientSide): void;
   /** Begins a stream for a client. @returns false if it was refused, and the client told */

@@ -1,6 +1,7 @@
 /** A gateway's own connection: whom it lets in, and the streams that its clients opened. */
 import type { ClientSide } from './client-side.ts';
 import type { HeldGateway } from './directory.ts';
+import { findCrowding, type GroupPath } from './fair-share.ts';
 import { InboundMeter } from './inbound-meter.ts';
 import { Outbox } from './outbox.ts';
 import type { RelayContext } from './relay-context.ts';
@@ -44,16 +45,19 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     this.peer.sendAway(RELAY_CODE.replaced);
   }
 
-  findTag(tag: Uint8Array): TagGrant | number {
-    const grant = this.#tags.find(tag);
-    if (grant === undefined) return RELAY_CODE.notAllowed;
-    return this.#clients.size < this.#context.limits.connectionsPerGateway ? grant : RELAY_CODE.tooMany;
+  findTag(tag: Uint8Array): TagGrant | undefined {
+    return this.#tags.find(tag);
   }
 
   attach(client: ClientSide): void {
     // It may have gone while it was looked for.
-    if (this.peer.isGone) client.peer.refuse(RELAY_CODE.offline);
-    else this.#clients.add(client);
+    if (this.peer.isGone) return client.peer.refuse(RELAY_CODE.offline);
+    if (this.#clients.size >= this.#context.limits.connectionsPerGateway) {
+      const crowding = findCrowding(this.#clients, { path: client.path, pathOf: ({ path }) => path });
+      if (crowding === undefined) return client.peer.refuse(RELAY_CODE.tooMany);
+      crowding.holder.peer.refuse(RELAY_CODE.tooMany);
+    }
+    this.#clients.add(client);
   }
 
   detach(client: ClientSide): void {
@@ -68,7 +72,8 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     }
     this.#lastId += 1;
     this.peer.send({ type: 'open', stream: this.#lastId, op, connectionTag: client.connectionTag });
-    void new RelayedStream({ client, clientId: id, gateway: this, gatewayId: this.#lastId }, this.#context);
+    const ends = { client, clientId: id, gateway: this, gatewayId: this.#lastId };
+    void new RelayedStream(ends, this.#context, client.path);
     return true;
   }
 
@@ -98,11 +103,20 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     this.#context.log({ event: 'gateway gone', route: this.routingId.slice(0, 4), code, bytesIn, bytesOut });
   }
 
-  #refusalOf({ grant }: ClientSide): number | undefined {
+  #refusalOf({ grant, path }: ClientSide): number | undefined {
     if (this.#tags.findKey(grant.key) === undefined) return RELAY_CODE.notAllowed;
-    if (this.streams.size >= this.#context.limits.streamsPerGateway) return RELAY_CODE.tooMany;
     if (this.#context.quota.isUsedUp(this.routingId)) return RELAY_CODE.quota;
-    return this.#lastId >= LAST_STREAM ? RELAY_CODE.draining : undefined;
+    if (this.#lastId >= LAST_STREAM) return RELAY_CODE.draining;
+    return this.#makeRoom(path) ? undefined : RELAY_CODE.tooMany;
+  }
+
+  /** For a stream. @returns false if whoever wants it holds as many as any */
+  #makeRoom(path: GroupPath): boolean {
+    if (this.streams.size < this.#context.limits.streamsPerGateway) return true;
+    const crowding = findCrowding(this.streams.values(), { path, pathOf: (stream) => stream.path });
+    if (crowding === undefined || crowding.isOwn) return false;
+    crowding.holder.reset(RELAY_CODE.tooMany);
+    return true;
   }
 
   #accept(frame: Frame): void {

@@ -21,20 +21,23 @@ import {
 } from './wire/frame.ts';
 
 /** Makes a peer of a socket that has just been opened. */
-export function greet(socket: WebSocket, context: RelayContext): void {
-  const greeting = new Greeting(socket, context);
-  context.peers.add(greeting.peer);
+export function greet(socket: WebSocket, context: RelayContext, address: string): void {
+  const { peer } = new Greeting(socket, context, address);
+  context.peers.add(peer);
+  context.unnamed.set(peer, address);
 }
 
 class Greeting implements PeerRole {
   readonly peer: RelayPeer;
   readonly #context: RelayContext;
+  readonly #address: string;
   readonly #nonce = new Uint8Array(randomBytes(NONCE_BYTES));
   readonly #timeout: NodeJS.Timeout;
   #isDeciding = false;
 
-  constructor(socket: WebSocket, context: RelayContext) {
+  constructor(socket: WebSocket, context: RelayContext, address: string) {
     this.#context = context;
+    this.#address = address;
     this.peer = new RelayPeer(socket, context, this);
     this.#timeout = setTimeout(() => this.#refuse(RELAY_CODE.timeout), context.limits.greetingMs);
     context.metrics.tally.unnamed += 1;
@@ -64,6 +67,7 @@ class Greeting implements PeerRole {
   #over(): void {
     clearTimeout(this.#timeout);
     this.#context.metrics.tally.unnamed -= 1;
+    this.#context.unnamed.delete(this.peer);
   }
 
   #refuse(code: number): void {
@@ -103,19 +107,22 @@ class Greeting implements PeerRole {
     return undefined;
   }
 
-  /** @returns the code of a refusal */
+  /**
+   * Without a tag that counts nobody learns whether the gateway is there: it is away, whatever the reason.
+   * @returns the code of a refusal
+   */
   async #join({ routingId, tag }: Extract<Frame, { type: 'join' }>): Promise<number | undefined> {
     const { directory, metrics, log } = this.#context;
     const name = formatRoutingId(routingId);
     const gateway = await directory.find(name);
-    if (gateway === undefined) return RELAY_CODE.offline;
-    const grant = gateway.findTag(tag);
-    if (typeof grant === 'number') return grant;
+    const grant = gateway?.findTag(tag);
+    if (gateway === undefined || grant === undefined) return RELAY_CODE.offline;
     if (this.peer.isGone) return undefined;
     const client = new ClientSide(this.peer, this.#context, {
       gateway,
       grant,
       routingId: name,
+      address: this.#address,
       connectionTag: new Uint8Array(randomBytes(CONNECTION_TAG_BYTES)),
       rate: gateway.rate,
     });

@@ -10,10 +10,10 @@ export const DEFAULT_LIMITS = {
   streamsWhilePairing: 4,
   /** Handshakes that a connection may begin; a second's worth may come at once, and one more second's. */
   handshakesPerSecond: 2,
-  /** New connections from one address (IPv6: a /64); 0 is no limit, for a relay behind a proxy that counts them. */
-  connectionsPerMinute: 20,
   /** Connections that have not yet said who they are: more of them at once would only make all of them late. */
   unnamedConnections: 256,
+  /** … from one address (IPv6: a /64), of which the oldest gives way; 0 is no limit, for a relay behind a proxy. */
+  unnamedPerAddress: 64,
   /** Of one gateway and all its clients; 0 is no limit. */
   bytesPerSecond: 2 * 1024 * 1024,
   burstBytes: 8 * 1024 * 1024,
@@ -38,7 +38,7 @@ export type LimitName = keyof typeof DEFAULT_LIMITS;
 export type RelayLimits = Readonly<Record<LimitName, number>>;
 
 /** Where 0 means that there is no limit. */
-const MAY_BE_ZERO: ReadonlySet<LimitName> = new Set(['connectionsPerMinute', 'bytesPerSecond', 'bytesPerDay']);
+const MAY_BE_ZERO: ReadonlySet<LimitName> = new Set(['unnamedPerAddress', 'bytesPerSecond', 'bytesPerDay']);
 
 export function isLimitName(name: string): name is LimitName {
   return Object.hasOwn(DEFAULT_LIMITS, name);

@@ -7,12 +7,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
-import { AddressLimit } from './address-limit.ts';
 import { admitsAnybody, type Admission } from './admission.ts';
 import { DailyQuota } from './daily-quota.ts';
 import { createDirectory } from './directory.ts';
+import { findCrowding } from './fair-share.ts';
 import { greet } from './greeting.ts';
 import { DEFAULT_LIMITS, type RelayLimits } from './limits.ts';
+import { networkOf } from './network-of.ts';
 import type { RelayContext, RelayEvent } from './relay-context.ts';
 import { createRelayMetrics } from './relay-metrics.ts';
 import { RELAY_CODE } from './wire/codes.ts';
@@ -34,8 +35,8 @@ export interface RelayOptions {
   readonly tls?: TlsFiles | undefined;
   readonly admission?: Admission;
   readonly limits?: RelayLimits;
-  /** Whether `/metrics` is answered to others than this machine. */
-  readonly hasOpenMetrics?: boolean;
+  /** Where `/metrics` is answered, and only there: a proxy passes strangers on to where the relay listens. */
+  readonly metrics?: { readonly host: string; readonly port: number } | undefined;
   readonly log?: (event: RelayEvent) => void;
   readonly now?: () => number;
   readonly elapsedMs?: () => number;
@@ -45,6 +46,8 @@ export interface RelayOptions {
 export interface Relay {
   readonly origin: string;
   readonly port: number;
+  /** Where `/metrics` is answered, if anywhere. */
+  readonly metricsPort: number | undefined;
   /** From now on; those who are connected stay. */
   setAdmission(admission: Admission): void;
   /** For new connections. @throws if it is no certificate */
@@ -71,12 +74,49 @@ const HTTP_LIMITS = {
 export async function startRelay(options: RelayOptions): Promise<Relay> {
   const { tls } = options;
   const server = tls === undefined ? createServer(HTTP_LIMITS) : createTlsServer({ ...HTTP_LIMITS, ...tls });
-  server.listen(options.port, options.host);
+  const port = await listen(server, options);
+  const origin = options.origin ?? relayOriginAt(tls === undefined ? 'ws' : 'wss', options.host, port);
+  const context = contextOf(options, origin);
+  const figures = options.metrics && (await serveMetrics(context, options.metrics).catch(closing(server)));
+  return serve({ server, port, figures }, context);
+}
+
+/** @returns the port */
+async function listen(
+  server: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<number> {
+  server.listen(port, host);
   await once(server, 'listening');
   const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : options.port;
-  const origin = options.origin ?? relayOriginAt(tls === undefined ? 'ws' : 'wss', options.host, port);
-  return serve(server, port, contextOf(options, origin), options);
+  return typeof address === 'object' && address !== null ? address.port : port;
+}
+
+/** Of what failed after `server` had been opened. */
+function closing(server: Server): (error: unknown) => never {
+  return (error) => {
+    server.close();
+    throw error;
+  };
+}
+
+interface Listening {
+  readonly server: Server;
+  readonly port: number;
+}
+
+async function serveMetrics(
+  { metrics }: RelayContext,
+  where: { readonly host: string; readonly port: number },
+): Promise<Listening> {
+  const server = createServer(HTTP_LIMITS, (request, response) => {
+    if (request.method !== 'GET' || request.url !== '/metrics') return answerNotFound(response);
+    metrics.text().then(
+      (text) => send(response, { status: 200, type: metrics.contentType, body: text }),
+      () => response.destroy(),
+    );
+  });
+  return { server, port: await listen(server, where) };
 }
 
 interface MutableAdmission {
@@ -97,6 +137,7 @@ function contextOf(options: RelayOptions, origin: string): RelayContext & { read
     quota: new DailyQuota({ bytesPerDay: limits.bytesPerDay, now }),
     metrics: createRelayMetrics(held),
     peers: new Set(),
+    unnamed: new Map(),
     held,
     log: options.log ?? (() => undefined),
     now,
@@ -106,12 +147,10 @@ function contextOf(options: RelayOptions, origin: string): RelayContext & { read
 }
 
 function serve(
-  server: Server,
-  port: number,
+  { server, port, figures }: Listening & { readonly figures: Listening | undefined },
   context: RelayContext & { readonly list: MutableAdmission },
-  { hasOpenMetrics = false }: RelayOptions,
 ): Relay {
-  server.on('request', (request, response) => void answer(request, response, { context, hasOpenMetrics }));
+  server.on('request', answer);
   acceptSockets(server, context);
   const beat = setInterval(() => {
     for (const peer of context.peers) peer.beat();
@@ -122,11 +161,14 @@ function serve(
     server.close();
     for (const peer of context.peers) peer.sendAway(RELAY_CODE.draining);
     server.closeAllConnections();
+    figures?.server.close();
+    figures?.server.closeAllConnections();
     await closed;
   };
   return {
     origin: context.origin,
     port,
+    metricsPort: figures?.port,
     setAdmission: (admission) => {
       context.list.admission = admission;
     },
@@ -153,16 +195,29 @@ function acceptSockets(server: Server, context: RelayContext): void {
     autoPong: false,
     handleProtocols: (offered) => (offered.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
   });
-  const { limits, elapsedMs, metrics } = context;
-  const addresses = new AddressLimit({ perMinute: limits.connectionsPerMinute, elapsedMs });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy());
     const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
     if (!offered.includes(SUBPROTOCOL)) return refuse(socket, '400 Bad Request');
-    if (!addresses.admit(request.socket.remoteAddress ?? '')) return refuse(socket, '429 Too Many Requests');
-    if (metrics.tally.unnamed >= limits.unnamedConnections) return refuse(socket, '503 Service Unavailable');
-    sockets.handleUpgrade(request, socket, head, (webSocket) => greet(webSocket, context));
+    const address = networkOf(request.socket.remoteAddress ?? '');
+    if (!makeRoom(address, context)) return refuse(socket, '503 Service Unavailable');
+    sockets.handleUpgrade(request, socket, head, (webSocket) => greet(webSocket, context, address));
   });
+}
+
+/**
+ * Nobody is refused for what others do at the same address: who waits there for longest gives way, and whoever has a tag
+ * or a proof shows it in one round trip.
+ */
+function makeRoom(address: string, { unnamed, limits }: RelayContext): boolean {
+  const { unnamedConnections, unnamedPerAddress } = limits;
+  const here = [...unnamed].filter(([, from]) => from === address);
+  const isFullHere = unnamedPerAddress > 0 && here.length >= unnamedPerAddress;
+  if (!isFullHere && unnamed.size < unnamedConnections) return true;
+  const holders = isFullHere ? here : unnamed;
+  const crowding = findCrowding(holders, { path: [address], pathOf: ([, from]) => [from] });
+  crowding?.holder[0].refuse(RELAY_CODE.tooMany);
+  return crowding !== undefined;
 }
 
 function refuse(socket: Duplex, status: string): void {
@@ -177,23 +232,21 @@ async function streamsEnd({ limits, metrics }: RelayContext, stopNow?: AbortSign
   }
 }
 
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { context, hasOpenMetrics }: { context: RelayContext; hasOpenMetrics: boolean },
-): Promise<void> {
-  const send = (status: number, type: string, body: string): void => {
-    response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(body);
-  };
-  if (request.method === 'GET' && request.url === '/healthz') return send(200, 'application/json', '{"status":"ok"}');
-  const mayReadMetrics = hasOpenMetrics || isFromThisMachine(request);
-  if (request.method === 'GET' && request.url === '/metrics' && mayReadMetrics)
-    return send(200, context.metrics.contentType, await context.metrics.text());
-  return send(404, 'application/json', '{"error":"not_found"}');
+function answer(request: IncomingMessage, response: ServerResponse): void {
+  if (request.method !== 'GET' || request.url !== '/healthz') return answerNotFound(response);
+  send(response, { status: 200, type: 'application/json', body: '{"status":"ok"}' });
 }
 
-/** A proxy on this machine speaks for others, and says so. */
-function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
-  const isLoopback = /^(::ffff:)?127\.|^::1$/u.test(socket.remoteAddress ?? '');
-  return isLoopback && headers['x-forwarded-for'] === undefined && headers.forwarded === undefined;
+function answerNotFound(response: ServerResponse): void {
+  send(response, { status: 404, type: 'application/json', body: '{"error":"not_found"}' });
+}
+
+interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+function send(response: ServerResponse, { status, type, body }: Answer): void {
+  response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(body);
 }

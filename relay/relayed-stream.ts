@@ -3,6 +3,7 @@
  * and the relay passes that on; it holds both to it. So what it has to keep for a reader that does not read is bounded
  * by the stream's window, whoever lies.
  */
+import type { GroupPath } from './fair-share.ts';
 import type { Outbox } from './outbox.ts';
 import type { RelayContext } from './relay-context.ts';
 import type { RelayPeer } from './relay-peer.ts';
@@ -43,11 +44,14 @@ export class RelayedStream {
   /** From the client to the gateway. */
   readonly up: Flow;
   readonly down: Flow;
+  /** Its client's, by which places are shared. */
+  readonly path: GroupPath;
   readonly #ends: Ends;
   readonly #context: RelayContext;
 
-  constructor(ends: Ends, context: RelayContext) {
+  constructor(ends: Ends, context: RelayContext, path: GroupPath) {
     this.#ends = ends;
+    this.path = path;
     this.#context = context;
     this.up = this.#flow(ends.gateway, ends.gatewayId);
     this.down = this.#flow(ends.client, ends.clientId);

@@ -14,7 +14,7 @@ export const RELAY_FLAGS = {
   'tls-cert': { type: 'string' },
   'tls-key': { type: 'string' },
   limit: { type: 'string', multiple: true },
-  'open-metrics': { type: 'boolean' },
+  metrics: { type: 'string' },
 } as const;
 
 /** @param name what the program is called by */
@@ -30,7 +30,7 @@ Carries sealed bytes between devices and the gateways that let them in. It can r
   --tls-cert FILE      certificate and key (PEM); read again on SIGHUP. Without them it speaks plain WebSocket, for a
   --tls-key FILE       proxy that has the certificate
   --limit NAME=VALUE   changes a limit; may be given again. A wrong name shows them all
-  --open-metrics       answer /metrics to others than this machine
+  --metrics HOST:PORT  where /metrics is answered, and nothing else; without it, nowhere
 
 /healthz says that it runs. SIGTERM ends it: it takes nobody new, tells everybody, and gives running streams 30 s.
 
@@ -69,7 +69,7 @@ interface RelayFiles {
 export async function runRelay(program: RelayProgram): Promise<void> {
   const { flags, say, print, stop } = program;
   const { host, port } = parseListen(textOf(flags['listen']));
-  const origin = textOf(flags['origin']);
+  const [origin, metrics] = [textOf(flags['origin']), textOf(flags['metrics'])];
   checkOrigin(origin, host);
   const limits = parseLimits(listOf(flags['limit']));
   if (typeof limits === 'string') throw new RelayUsageError(limits);
@@ -81,16 +81,17 @@ export async function runRelay(program: RelayProgram): Promise<void> {
     origin,
     tls,
     limits,
-    hasOpenMetrics: flags['open-metrics'] === true,
+    metrics: metrics === undefined ? undefined : parseListen(metrics, '--metrics 127.0.0.1:9464'),
     log: (event) => say(formatEvent(event)),
     ...(admission === undefined ? {} : { admission }),
   }).catch((error: unknown) => {
-    throw new RelayStartError(`can't listen on ${host}:${port}, or the certificate is none (${codeOf(error)}).`);
+    const also = metrics === undefined ? '' : ` or ${metrics}`;
+    throw new RelayStartError(`can't listen on ${host}:${port}${also}, or the certificate is none (${codeOf(error)}).`);
   });
   const readAgain = (): void => void readFilesAgain(relay, files, say);
   process.on('SIGHUP', readAgain);
   if (admission === undefined) say('anybody may register a gateway here; --admit limits that');
-  print(JSON.stringify({ origin: relay.origin, port: relay.port }));
+  print(JSON.stringify({ origin: relay.origin, port: relay.port, metricsPort: relay.metricsPort }));
   await new Promise<void>((resolve) => {
     if (stop.aborted) resolve();
     stop.addEventListener('abort', () => resolve(), { once: true });
@@ -121,11 +122,10 @@ function listOf(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
 }
 
-function parseListen(text: string | undefined): { host: string; port: number } {
+function parseListen(text: string | undefined, example = '--listen 127.0.0.1:8443'): { host: string; port: number } {
   const match = /^(\[[0-9a-f:.]+\]|[^:[\]]+):([0-9]{1,5})$/iu.exec(text ?? '');
   const port = Number(match?.[2] ?? 65_536);
-  if (match?.[1] === undefined || port > 65_535)
-    throw new RelayUsageError('say where to listen: --listen 127.0.0.1:8443');
+  if (match?.[1] === undefined || port > 65_535) throw new RelayUsageError(`say where to listen: ${example}`);
   return { host: match[1].replaceAll(/[[\]]/gu, '').toLowerCase(), port };
 }
 

@@ -31,7 +31,7 @@ const MESSAGES = {
   offline:
     'None of the addresses of the gateway answers, and no relay leads to it. Check that it runs, and the network of this device.',
   gateway_away:
-    'The gateway is not connected to its relay, or the relay says so, and none of its addresses answers. Check that it runs and has a network.',
+    'None of the gateway’s addresses answers, and it is not connected to its relay or no longer lets this device in, or the relay says so. Check that it runs and has a network; then the date here, and "postern devices" at home.',
   relay_refused:
     'The relay lets this device through no more, or says so: its clock is days off, it was revoked, or the invite is over. Check the date here, and "postern devices" at home.',
   relay_busy:

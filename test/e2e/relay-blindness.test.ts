@@ -52,7 +52,7 @@ describe.runIf([networkNamespaces, packetCapture, coreDumps].every(has))(
       folder = await mkdtemp(join(tmpdir(), 'postern-blind-'));
       await copyFile(foundation, join(folder, `${planted.model}.gguf`));
       const { address, within, devices } = network.relay;
-      relay = await startRelayProcess(0, ['--open-metrics'], {
+      relay = await startRelayProcess(0, ['--metrics', `${address}:9464`], {
         host: address,
         within,
         environment: { CONTROL: disguised },

@@ -154,8 +154,8 @@ function nextEpochs(): () => number {
 }
 
 test('a relay that takes it in and brings nothing through is never called connected', async () => {
-  // No connection may join: the probe is refused.
-  const relay = ended(await startTestRelay({ connectionsPerMinute: 1 }));
+  // There is room for a device's tag and no other: the probe is refused.
+  const relay = ended(await startTestRelay({ tagsPerGateway: 1 }));
   const tunnel = ended(startTestTunnel(relay.url));
   await until(() => tunnel.state().lastError?.includes('nothing came through'));
   expect(tunnel.said.some((text) => text.endsWith('connected'))).toBe(false);

@@ -90,7 +90,7 @@ test('a denied tag ends its streams at once, and lets nobody in any more', async
   const answer = collect(joined.open(OP.call).answer);
   tunnel.deny([DEVICE_TAG]);
   await expect(answer).rejects.toMatchObject({ code: RELAY_CODE.revoked });
-  await expect(join(relay.url, tunnel.key.routingId)).rejects.toMatchObject({ code: RELAY_CODE.notAllowed });
+  await expect(join(relay.url, tunnel.key.routingId)).rejects.toMatchObject({ code: RELAY_CODE.offline });
   ended(await join(relay.url, tunnel.key.routingId, PAIRING_TAG));
 });
 
@@ -104,7 +104,7 @@ test('a tag that is no longer given is taken back, a new one let in', async () =
   tag = tagOf(6);
   tunnel.changed();
   ended(await until(() => join(relay.url, tunnel.key.routingId, tagOf(6)).catch(() => undefined)));
-  await expect(join(relay.url, tunnel.key.routingId, tagOf(5))).rejects.toMatchObject({ code: RELAY_CODE.notAllowed });
+  await expect(join(relay.url, tunnel.key.routingId, tagOf(5))).rejects.toMatchObject({ code: RELAY_CODE.offline });
 });
 
 test('the maker of an answer is asked for no more than the device reads', async () => {

@@ -7,6 +7,7 @@ import { parseLimits } from '../../relay/limits.ts';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
 import { encodeFrame, SUBPROTOCOL, type Frame } from '../../relay/wire/frame.ts';
 import {
+  PAIRING_TAG,
   rawClient,
   rawGateway,
   rawPeer,
@@ -94,8 +95,8 @@ describe('before anybody is known', () => {
     await until(() => peer.isClosed());
   });
 
-  test('without the subprotocol, or too often from one address, nobody is heard', async () => {
-    const relay = await relayHere({ connectionsPerMinute: 3 });
+  test('without the subprotocol nobody is heard; of too many from one address who waits for longest has to go', async () => {
+    const relay = await relayHere({ unnamedPerAddress: 3 });
     const status = async (protocol: string[]): Promise<number> => {
       const socket = new WebSocket(relay.url, protocol);
       socket.on('error', () => undefined);
@@ -106,19 +107,21 @@ describe('before anybody is known', () => {
       return Promise.race([answered, once(socket, 'open').then(() => 101)]);
     };
     expect(await status(['other'])).toBe(400);
-    for (let tries = 0; tries < 3; tries += 1) expect(await status([SUBPROTOCOL])).toBe(101);
-    expect(await status([SUBPROTOCOL])).toBe(429);
+    const silent = [await rawPeer(relay.url), await rawPeer(relay.url), await rawPeer(relay.url)];
+    expect(await status([SUBPROTOCOL])).toBe(101);
+    expect(await refusal(silent[0]!)).toBe(RELAY_CODE.tooMany);
+    expect(silent.map((peer) => peer.isClosed())).toEqual([true, false, false]);
   });
 });
 
-test('it answers /healthz and its own figures, and serves nothing else', async () => {
-  const relay = await relayHere();
+test('it answers /healthz, its own figures at a place of their own, and serves nothing else', async () => {
+  const relay = await relayHere({}, { metrics: { host: '127.0.0.1', port: 0 } });
   await rawGateway(relay);
-  const get = (path: string, headers = {}): Promise<Response> =>
-    fetch(`http://127.0.0.1:${relay.port}${path}`, { headers });
+  const get = (path: string, port = relay.port): Promise<Response> => fetch(`http://127.0.0.1:${port}${path}`);
   expect(await (await get('/healthz')).json()).toEqual({ status: 'ok' });
-  expect(await (await get('/metrics')).text()).toContain('postern_relay_gateways 1');
-  expect((await get('/metrics', { 'x-forwarded-for': '192.0.2.1' })).status).toBe(404);
+  expect(await (await get('/metrics', relay.metricsPort)).text()).toContain('postern_relay_gateways 1');
+  expect((await get('/metrics')).status).toBe(404);
+  expect((await get('/healthz', relay.metricsPort)).status).toBe(404);
   expect((await get('/')).status).toBe(404);
 });
 
@@ -141,13 +144,16 @@ describe('streams', () => {
     expect(await handshakes.frame('reset')).toMatchObject({ stream: 5, code: RELAY_CODE.rate });
   });
 
-  test('connections beyond the limit of a gateway are refused', async () => {
+  test('connections beyond the limit of a gateway take the oldest place of the same tag, or are refused', async () => {
     const relay = await relayHere({ connectionsPerGateway: 1 });
     const gateway = await rawGateway(relay);
-    await rawClient(relay, gateway.key.routingId);
-    const second = await rawPeer(relay.url);
-    second.send({ type: 'join', routingId: gateway.key.routingId, tag: new Uint8Array(16).fill(1) });
-    expect(await refusal(second)).toBe(RELAY_CODE.tooMany);
+    const first = await rawClient(relay, gateway.key.routingId);
+    const second = await rawClient(relay, gateway.key.routingId);
+    expect(await refusal(first)).toBe(RELAY_CODE.tooMany);
+    const other = await rawPeer(relay.url);
+    other.send({ type: 'join', routingId: gateway.key.routingId, tag: PAIRING_TAG });
+    expect(await refusal(other)).toBe(RELAY_CODE.tooMany);
+    expect(second.isClosed()).toBe(false);
   });
 
   test('more than was granted resets the stream, on both sides', async () => {

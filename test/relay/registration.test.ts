@@ -136,9 +136,7 @@ describe('a join', () => {
     const relay = await relayHere();
     const gateway = await rawGateway(relay);
     const before = gateway.frames.length;
-    await expect(join(relay.url, gateway.key.routingId, tagOf(9))).rejects.toMatchObject({
-      code: RELAY_CODE.notAllowed,
-    });
+    await expect(join(relay.url, gateway.key.routingId, tagOf(9))).rejects.toMatchObject({ code: RELAY_CODE.offline });
     await settled(gateway);
     expect(gateway.frames.length).toBe(before + 1);
   });
@@ -163,11 +161,11 @@ describe('a join', () => {
     });
     await settled(gateway);
     const { routingId } = gateway.key;
-    await expect(join(relay.url, routingId, tagOf(10))).rejects.toMatchObject({ code: RELAY_CODE.notAllowed });
+    await expect(join(relay.url, routingId, tagOf(10))).rejects.toMatchObject({ code: RELAY_CODE.offline });
     const yesterday = await rawClient(relay, routingId, tagOf(11));
     await rawClient(relay, routingId, tagOf(12));
     nowMs += 86_400_000 + 60_000;
-    await expect(join(relay.url, routingId, tagOf(11))).rejects.toMatchObject({ code: RELAY_CODE.notAllowed });
+    await expect(join(relay.url, routingId, tagOf(11))).rejects.toMatchObject({ code: RELAY_CODE.offline });
     await rawClient(relay, routingId, tagOf(12));
     // Who came in with it opens nothing new either.
     yesterday.send({ type: 'open', stream: 1, op: 3 });

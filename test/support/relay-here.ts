@@ -35,7 +35,7 @@ export async function startTestRelay(
   const relay = await startRelay({
     host: '127.0.0.1',
     port: 0,
-    limits: { ...DEFAULT_LIMITS, connectionsPerMinute: 0, ...limits },
+    limits: { ...DEFAULT_LIMITS, unnamedPerAddress: 0, ...limits },
     log: (event) => log.push(JSON.stringify(event)),
     ...options,
   });

@@ -186,7 +186,7 @@ test('a relay that can not be joined is not asked again at once, and joined when
 test('a device that the relay does not know hears what that may mean', async () => {
   const relayed = await startRelayed(echo);
   const late = relayedClient(relayed, { now: () => Date.now() + 5 * 86_400_000 });
-  expect(await codeOf(late.fetch('/x'))).toBe('relay_refused');
+  expect(await codeOf(late.fetch('/x'))).toBe('gateway_away');
   expect(relayed.streams).toEqual([]);
   expect((await relayedClient(relayed).fetch('/x')).status).toBe(200);
 });
