@@ -46,9 +46,9 @@ export function createHandshakeLimits(now: () => number, handshakes = HANDSHAKES
   const known = new Set<string>();
   return {
     admit(client) {
-      const { transport } = client.source;
-      const name = nameOf(client);
-      const isKnown = known.has(name);
+      const { transport, party } = client.source;
+      const name = `${client.name} ${party}`;
+      const isKnown = known.has(placeOf(client));
       const isFull = ofAll.retryAfterS(transport) ?? (isKnown ? undefined : ofNew.retryAfterS(transport));
       if (ofClient.retryAfterS(name) !== undefined || isFull !== undefined) throw new HintError(HINT.rateLimited);
       ofClient.count(name);
@@ -56,7 +56,7 @@ export function createHandshakeLimits(now: () => number, handshakes = HANDSHAKES
       if (!isKnown) ofNew.count(transport);
     },
     met(client) {
-      known.add(nameOf(client));
+      known.add(placeOf(client));
       const [first] = known;
       if (known.size > MAX_KNOWN && first !== undefined) known.delete(first);
     },
@@ -64,6 +64,6 @@ export function createHandshakeLimits(now: () => number, handshakes = HANDSHAKES
 }
 
 /** Through a relay the party is the relay's word, and another one with every connection. */
-function nameOf({ name, source: { transport, party } }: HandshakeClient): string {
+function placeOf({ name, source: { transport, party } }: HandshakeClient): string {
   return transport === 'relay' ? `${name} relay` : `${name} ${party}`;
 }

@@ -41,9 +41,11 @@ test('neither another device at its address nor its own recorded words from else
   expect(count(20, () => limits.admit(from('a')))).toBe(HANDSHAKES.perClient);
 });
 
-test('a relay can not make many of one device by naming its connections anew', () => {
+test('a relay that makes many of one device, by naming its connections anew, leaves room for known devices', () => {
   const limits = createHandshakeLimits(createFakeTime().now);
-  expect(count(20, (at) => limits.admit(relayed(`${at}`)))).toBe(HANDSHAKES.perClient);
+  limits.met(relayed('earlier', 'known'));
+  expect(count(200, (at) => limits.admit(relayed(`${at}`)))).toBe(HANDSHAKES.inAll - HANDSHAKES.forKnown);
+  expect(count(20, () => limits.admit(relayed('now', 'known')))).toBe(HANDSHAKES.perClient);
 });
 
 test('all together have fifty in a second, of which a quarter is for devices that were here before', () => {
