@@ -60,6 +60,15 @@ export interface Provenance {
   readonly host: Host;
 }
 
+/**
+ * What every answer tells browsers: to take its content for what it says it is, and to let no other page embed it
+ * (https://fetch.spec.whatwg.org/#cross-origin-resource-policy-header). A page that CORS lets read it is not held up.
+ */
+export const ANSWER_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+} as const;
+
 /** Any of these means that somebody relayed the request, so the socket's address says nothing about the caller. */
 const FORWARDING_HEADERS: ReadonlySet<string> = new Set(['forwarded', 'x-real-ip', 'via']);
 const FORWARDING_PREFIXES: readonly string[] = ['x-forwarded-', 'cf-', 'tailscale-'];

@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import type { SetTimer } from '../core/timer.ts';
 import { bindAll } from './bind.ts';
 import { Connection } from './connection.ts';
+import { ANSWER_HEADERS } from './guard.ts';
 import type { ConnectionCounts } from './route.ts';
 
 /** Longer than the 60 s after which common clients and proxies give up an idle connection by themselves. */
@@ -52,6 +53,7 @@ export function createListener({ handle, setTimer, unreadAnswerMs = UNREAD_ANSWE
       setTimer,
       onRequest: (request, response) => {
         requests += 1;
+        for (const [name, value] of Object.entries(ANSWER_HEADERS)) response.setHeader(name, value);
         handle(request, response);
       },
       onEnd: () => {

@@ -224,6 +224,9 @@ function refuse(socket: Duplex, status: string): void {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy());
 }
 
+/** None of it is for a page to embed, or to be taken for something else. */
+const ANSWER_HEADERS = { 'x-content-type-options': 'nosniff', 'cross-origin-resource-policy': 'same-origin' } as const;
+
 async function streamsEnd({ limits, metrics }: RelayContext, stopNow?: AbortSignal): Promise<void> {
   const LOOK_MS = 50;
   for (let waited = 0; waited < limits.drainMs && metrics.tally.streams > 0; waited += LOOK_MS) {
@@ -248,5 +251,5 @@ interface Answer {
 }
 
 function send(response: ServerResponse, { status, type, body }: Answer): void {
-  response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(body);
+  response.writeHead(status, { ...ANSWER_HEADERS, 'content-type': type, 'cache-control': 'no-store' }).end(body);
 }

@@ -4,6 +4,7 @@
  * be, is decided at home, for the paired device. It decides who may ask (`web-guard.ts`) and keeps nothing.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ANSWER_HEADERS } from '../../gateway/guard.ts';
 import type { PosternClient } from '../sdk/index.ts';
 import { sendAnswer } from './answer.ts';
 import { encodeFailure, encodeLastWords, failureOf, Refusal } from './failure.ts';
@@ -46,6 +47,7 @@ export function startConnectServer(options: ConnectServerOptions): Promise<Loopb
   let running = 0;
   return listenOnLoopback((request, response) => {
     running += 1;
+    for (const [name, value] of Object.entries(ANSWER_HEADERS)) response.setHeader(name, value);
     response.once('close', () => (running -= 1));
     answer(request, response, { ...options, isFull: running > MAX_REQUESTS }).catch((error: unknown) =>
       sendFailure(error, request, response).catch(() => response.destroy()),
