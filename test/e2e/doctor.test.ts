@@ -72,7 +72,7 @@ test.each([
 
 test('settings that can not be used have failed, and the other checks go on', async () => {
   await writeFile(join(home, 'settings.json'), '{"server.expose": "yes"}');
-  expect(await doctor()).toMatchObject({ code: 1, states: { settings: 'failed', home: 'ok', port: 'ok' } });
+  expect(await doctor()).toMatchObject({ code: 1, states: { settings: 'failed', home: 'ok', 'web pages': 'warning' } });
 });
 
 test('pages that are named are no warning', async () => {

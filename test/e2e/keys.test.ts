@@ -39,7 +39,7 @@ test.each([false, true])('makes, lists, looks at and revokes keys (server: %s)',
   ]);
   const hours = (Date.parse(String(listed[1]!['expires_at'])) - Date.parse(String(listed[1]!['created_at']))) / 3.6e6;
   expect(hours).toBe(12);
-  expect((await cli('keys', 'list')).stdout).toMatch(/active .*for every agent .*without an end.*\n.*my laptop\n$/);
+  expect((await cli('keys', 'list')).stdout).toMatch(/active .*for every agent .*without an end.*\n.*"my laptop"\n$/);
   expect(JSON.stringify(listed)).not.toContain('svc-v1');
 
   expect(await inspect(made.stdout)).toEqual([0, null]);
