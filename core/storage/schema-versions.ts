@@ -5,6 +5,7 @@
 const KNOWN_VERSIONS = {
   access_keys: 1,
   audit: 1,
+  clock: 1,
   devices: 1,
   invites: 3,
   model_details: 1,
