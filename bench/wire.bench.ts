@@ -55,7 +55,7 @@ const styles: Readonly<Record<string, () => AsyncIterable<string>>> = {
   'Open Responses': () =>
     encodeResponseStream({ key: 'k', inputItems: input.length, createdAt: 1, model, request: body, tools }, parts(), {
       now: () => 1,
-      onAnswer: () => undefined,
+      onAnswer: (response) => response,
     }),
   'Anthropic messages': () => encodeMessageStream({ id: 'msg_1', model, showThinking: true }, parts()),
   'Ollama chat': () => encodeOllamaStream({ route: 'chat', model, clock, loadDuration: 1 }, parts()),

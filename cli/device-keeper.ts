@@ -27,15 +27,15 @@ export async function findDeviceKeeper(context: CommandContext): Promise<DeviceK
 }
 
 const listSchema = z.object({ devices: z.array(deviceResourceSchema) });
-const revokedSchema = z.object({ already: z.boolean(), cut: z.int() });
+const revokedSchema = z.object({ already: z.boolean(), cut: z.int(), durable: z.boolean() });
 
 function serverKeeper(server: LiveServer): DeviceKeeper {
   return {
     list: async () => listSchema.parse(await server.ask('GET', 'devices')).devices,
     rename: async (id, name) => void (await server.ask('POST', `devices/${id}`, { body: { name } })),
     async revoke(id) {
-      const { already, cut } = revokedSchema.parse(await server.ask('DELETE', `devices/${id}`));
-      return { result: already ? 'already' : 'revoked', cut };
+      const { already, cut, durable } = revokedSchema.parse(await server.ask('DELETE', `devices/${id}`));
+      return { result: already ? 'already' : 'revoked', cut, isDurable: durable };
     },
   };
 }

@@ -7,10 +7,11 @@ import { createRefusalTally, type RefusalTally } from '../core/audit/refusal-tal
 import { SettingsError } from '../core/config/settings.ts';
 import type { Database } from '../core/storage/database.ts';
 import { findDiskFault } from '../core/storage/disk-fault.ts';
+import type { StorageHealth } from '../core/storage/storage-health.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { identityUnavailable, type AccessKeySource, type Pairings } from '../gateway/access-key-source.ts';
 import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
-import type { RevocationListener } from '../identity/node/key-revocation.ts';
+import type { Postpone, RevocationListener } from '../identity/node/key-revocation.ts';
 import type { Identity } from '../identity/node/open-identity.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
 import { openRegistries } from './registries.ts';
@@ -45,8 +46,11 @@ export interface IdentityServiceOptions {
   /** What is told of each revocation; see the registry. */
   readonly onRevocation: RevocationListener;
   readonly say: (words: string) => void;
+  /** Milliseconds since 1970, by which things expire. */
+  readonly now: () => number;
   /** Milliseconds that never go back. */
   readonly elapsed: () => number;
+  readonly storage: Pick<StorageHealth, 'note' | 'retry'>;
 }
 
 export function createIdentityService(options: IdentityServiceOptions): IdentityService {
@@ -61,7 +65,10 @@ export function createIdentityService(options: IdentityServiceOptions): Identity
     log: audit,
     setTimer: setProcessTimer,
     // Counted on until the store opens, and the failure to open is said already.
-    onError: () => opening.opened && tell('postern: the audit log can not be written. Is the disk full?'),
+    onError(error) {
+      options.storage.note(error);
+      if (opening.opened !== undefined) tell("postern: the audit log can't be written. Is the disk full?");
+    },
   });
   return {
     opened: opening.whenOpened,
@@ -166,11 +173,28 @@ function deferred<Value>(): Deferred<Value> {
   return { promise, resolve: (value) => resolve(value) };
 }
 
-function build(identity: Identity, { database, onChange, onRevocation, say }: IdentityServiceOptions): OpenedIdentity {
+function build(identity: Identity, options: IdentityServiceOptions): OpenedIdentity {
+  const { database, onChange, onRevocation, say, now, storage } = options;
   const onError = (): void => say('postern: a device was paired anew, and a call that it made before did not end.');
-  const { audit, keys, pairings } = openRegistries({ identity, database, onError, onChange });
+  const { audit, keys, pairings } = openRegistries({
+    identity,
+    database,
+    onError,
+    onChange,
+    now,
+    postpone: postponing(storage),
+  });
   keys.onRevocation(onRevocation);
   return { identity, audit, keys, pairings };
+}
+
+function postponing({ note, retry }: IdentityServiceOptions['storage']): Postpone {
+  return (error, write) => {
+    const isOfDisk = findDiskFault(error) !== undefined;
+    if (isOfDisk) retry(write);
+    note(error);
+    return isOfDisk;
+  };
 }
 
 function requireOpen(opened: OpenedIdentity | undefined): OpenedIdentity {
@@ -190,7 +214,7 @@ function flush(refusals: RefusalTally, say: (words: string) => void): void {
   try {
     refusals.flush();
   } catch {
-    say('postern: the audit log can not be written. Is the disk full?');
+    say("postern: the audit log can't be written. Is the disk full?");
   }
 }
 

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { migrate, openDatabase, type Database } from '../core/storage/database.ts';
+import { durableNow } from '../core/storage/durable-clock.ts';
 import {
   encodeKey,
   keyResourceSchema,
@@ -14,7 +15,7 @@ import {
   type KeyResource,
 } from '../gateway/wire/access-keys.ts';
 import { createAccessKeyCheck, type AccessKeyVerdict } from '../identity/node/access-key-check.ts';
-import type { Revocation } from '../identity/node/key-revocation.ts';
+import type { Revocation, RevocationOfKeys } from '../identity/node/key-revocation.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
 import { openIdentity } from '../identity/node/open-identity.ts';
 import type { CommandContext } from './command.ts';
@@ -31,10 +32,15 @@ export interface KeyKeeper {
   list(): Promise<readonly KeyResource[]>;
   revoke(id: string): Promise<Revocation>;
   /** @returns the ids of those that counted until now, and how much under them had to be cut off */
-  revokeAll(): Promise<{ readonly revoked: readonly string[]; readonly cut: number }>;
+  revokeAll(): Promise<RevocationOfKeys>;
 }
 
-const UNKNOWN: Revocation = { result: 'unknown', cut: 0 };
+const UNKNOWN: Revocation = { result: 'unknown', cut: 0, isDurable: true };
+
+/** What the owner has to know of a revocation that is not durable. */
+export const NOT_DURABLE =
+  'Nothing goes on under it, but the disk did not take the revocation. The service tries again until it does; if it ' +
+  'ends before, what was revoked counts again. Make room on the disk that holds SVC_HOME.';
 
 export async function findKeyKeeper(context: CommandContext): Promise<KeyKeeper> {
   const server = await findLiveServer(context.home);
@@ -43,8 +49,8 @@ export async function findKeyKeeper(context: CommandContext): Promise<KeyKeeper>
 
 const madeSchema = keyResourceSchema.extend({ token: z.string() });
 const listSchema = z.object({ keys: z.array(keyResourceSchema) });
-const revokedSchema = z.object({ already: z.boolean(), cut: z.int() });
-const allRevokedSchema = z.object({ revoked: z.array(z.string()), cut: z.int() });
+const revokedSchema = z.object({ already: z.boolean(), cut: z.int(), durable: z.boolean() });
+const allRevokedSchema = z.object({ revoked: z.array(z.string()), cut: z.int(), durable: z.boolean() });
 
 function serverKeeper(server: LiveServer): KeyKeeper {
   return {
@@ -53,10 +59,13 @@ function serverKeeper(server: LiveServer): KeyKeeper {
     async revoke(id) {
       const { keys } = listSchema.parse(await server.ask('GET', 'keys'));
       if (keys.every((key) => key.id !== id)) return UNKNOWN;
-      const { already, cut } = revokedSchema.parse(await server.ask('DELETE', `keys/${id}`));
-      return { result: already ? 'already' : 'revoked', cut };
+      const { already, cut, durable } = revokedSchema.parse(await server.ask('DELETE', `keys/${id}`));
+      return { result: already ? 'already' : 'revoked', cut, isDurable: durable };
     },
-    revokeAll: async () => allRevokedSchema.parse(await server.ask('DELETE', 'keys')),
+    async revokeAll() {
+      const { durable, ...ended } = allRevokedSchema.parse(await server.ask('DELETE', 'keys'));
+      return { ...ended, isDurable: durable };
+    },
   };
 }
 
@@ -73,7 +82,7 @@ function databaseKeeper(context: CommandContext): KeyKeeper {
     revokeAll: async () =>
       hasDatabase(context.home)
         ? withRegistries(context, ({ keys: registry }) => registry.revokeAll())
-        : { revoked: [], cut: 0 },
+        : { revoked: [], cut: 0, isDurable: true },
   };
 }
 
@@ -83,7 +92,7 @@ export function listHere(home: string): readonly KeyResource[] {
   return withDatabase(home, (database) =>
     createAccessKeyTable(database, migrate)
       .list()
-      .map((key) => encodeKey(key, Date.now())),
+      .map((key) => encodeKey(key, durableNow(database, Date.now()))),
   );
 }
 
@@ -92,7 +101,9 @@ export async function verifyHere(context: CommandContext, token: string): Promis
   const identity = await openIdentity(await identityOptions(context));
   return withDatabase(context.home, (database) => {
     const table = { ...createAccessKeyTable(database, migrate), touch: () => undefined };
-    return createAccessKeyCheck({ table, identity, nowS: () => Math.floor(Date.now() / 1000) })(token);
+    return createAccessKeyCheck({ table, identity, nowS: () => Math.floor(durableNow(database, Date.now()) / 1000) })(
+      token,
+    );
   });
 }
 

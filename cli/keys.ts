@@ -14,7 +14,7 @@ import {
 } from './command.ts';
 import { cutText } from './cut-text.ts';
 import { agentIndexOf, findDurationS, type Flag } from './flags.ts';
-import { findKeyKeeper, verifyHere, type KeyKeeper } from './key-keeper.ts';
+import { findKeyKeeper, NOT_DURABLE, verifyHere, type KeyKeeper } from './key-keeper.ts';
 import { localTime } from './local-time.ts';
 
 export const keys: Command = {
@@ -112,23 +112,25 @@ async function revoke({ flags, positionals: [id, ...rest] }: CommandInput, conte
   refuseMore(rest);
   if ((id === undefined) !== (flags['all'] === true)) throw new UsageError('name one key by its id, or say --all.');
   const keeper = await findKeyKeeper(context);
-  const { revoked, cut } = id === undefined ? await keeper.revokeAll() : await revokeOne(id, keeper);
+  const { revoked, cut, isDurable } = id === undefined ? await keeper.revokeAll() : await revokeOne(id, keeper);
   const { terminal } = context;
-  if (flags['json'] === true) terminal.print(JSON.stringify({ revoked, cut }));
+  if (flags['json'] === true) terminal.print(JSON.stringify({ revoked, cut, durable: isDurable }));
   else
     terminal.say(
       revoked.length === 0 ? 'There was nothing to revoke.' : `Revoked: ${revoked.join(', ')}.${cutText(cut)}`,
     );
-  return 0;
+  if (isDurable) return 0;
+  terminal.say(NOT_DURABLE);
+  return 1;
 }
 
 async function revokeOne(id: string, keeper: KeyKeeper): ReturnType<KeyKeeper['revokeAll']> {
   // Whoever pastes the key itself is not told it back.
   if (!/^[0-9a-f]{16}$/.test(id))
     throw new UsageError('an id is 16 hexadecimal digits; "postern keys list" shows them.');
-  const { result, cut } = await keeper.revoke(id);
+  const { result, ...ended } = await keeper.revoke(id);
   if (result === 'unknown') throw new CommandError(`there is no key ${id}. "postern keys list" shows them all.`);
-  return { revoked: result === 'revoked' ? [id] : [], cut };
+  return { revoked: result === 'revoked' ? [id] : [], ...ended };
 }
 
 async function inspect({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {

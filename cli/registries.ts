@@ -3,12 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { createAuditLog, type AuditLog } from '../core/audit/audit-log.ts';
 import { lockHome } from '../core/config/home.ts';
 import { migrate, openDatabase, type Database } from '../core/storage/database.ts';
+import { durableNow } from '../core/storage/durable-clock.ts';
 import type { Pairings } from '../gateway/access-key-source.ts';
 import { createAuditSeal } from '../identity/audit-seal.ts';
 import { createAccessKeyRegistry, type AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
 import { createDeviceRegistry } from '../identity/node/device-registry.ts';
 import { createInviteRegistry } from '../identity/node/invite-registry.ts';
 import { openOrCreateIdentity, type Identity } from '../identity/node/open-identity.ts';
+import type { Postpone } from '../identity/node/key-revocation.ts';
 import { CommandError, type CommandContext } from './command.ts';
 import { identityOptions } from './identity-options.ts';
 
@@ -25,12 +27,16 @@ interface RegistriesOptions {
   readonly onError: (error: unknown) => void;
   /** Called when another device, or another invite, may come. Revocations are told by `keys.onRevocation`. */
   readonly onChange?: () => void;
+  /** Milliseconds since 1970, by which things expire. */
+  readonly now: () => number;
+  readonly postpone?: Postpone | undefined;
 }
 
-export function openRegistries({ identity, database, onError, onChange = () => {} }: RegistriesOptions): Registries {
+export function openRegistries(options: RegistriesOptions): Registries {
+  const { identity, database, onError, onChange = () => {}, now, postpone } = options;
   const audit = createAuditLog({ database, seal: createAuditSeal(identity.auditKey()), now: Date.now });
-  const common = { database, migrate, identity, now: Date.now, randomBytes };
-  const keys = createAccessKeyRegistry({ ...common, record: (event) => audit.append(event) });
+  const common = { database, migrate, identity, now, randomBytes };
+  const keys = createAccessKeyRegistry({ ...common, postpone, record: (event) => audit.append(event) });
   const devices = createDeviceRegistry({
     ...common,
     keys,
@@ -61,7 +67,8 @@ export async function withRegistries<Result>(
     const identity = await openOrCreateIdentity(await identityOptions(context));
     const database = openDatabase(context.home);
     try {
-      return await use(openRegistries({ identity, database, onError: () => undefined }));
+      const now = (): number => durableNow(database, Date.now());
+      return await use(openRegistries({ identity, database, onError: () => undefined, now }));
     } finally {
       database.close();
     }

@@ -1,9 +1,11 @@
 /** `postern serve`: settings, the lock on the home, and words for whoever started it. */
 import { lockHome, readRunFile, removeRunFile } from '../core/config/home.ts';
 import { readSettingsFile, resolveSettings, type Settings } from '../core/config/settings.ts';
+import { trustClock } from '../core/storage/durable-clock.ts';
 import { reachableUrls } from './addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
-import { listHere } from './key-keeper.ts';
+import { clockLagText } from './clock-lag.ts';
+import { listHere, withDatabase } from './key-keeper.ts';
 import { version } from './package.ts';
 import { endService, startService, type Running } from './service.ts';
 
@@ -19,6 +21,7 @@ Serves until it is stopped (Ctrl-C, or "postern stop" from another terminal).
   --relay URL         let paired devices, and nobody else, in through this relay from anywhere (wss://relay.example.com,
                       or $SVC_RELAY); may be given more than once
   --models-dir DIR    where model files (*.gguf) are (default ~/MLXModels, or $SVC_MODELS_DIR)
+  --trust-clock       forget the latest time that was seen, because this machine's clock was ahead then and is right now
   --json              print one JSON object when ready: url, pid, home
 
 Everything that is kept lies in $SVC_HOME (default ~/.service). "postern settings list" shows what else can be set.
@@ -31,6 +34,7 @@ Example:
     expose: { type: 'boolean' },
     relay: { type: 'string', multiple: true },
     'models-dir': { type: 'string' },
+    'trust-clock': { type: 'boolean' },
     json: { type: 'boolean' },
   },
   run: serveUntilStopped,
@@ -42,7 +46,9 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
   const lock = lockHome(home);
   if (lock === undefined) throw await alreadyServing(home);
   try {
+    if (input.flags['trust-clock'] === true) withDatabase(home, (database) => trustClock(database, Date.now()));
     const running = await startService(settings, context);
+    sayClockLag(running, context);
     report(running, settings, input.flags['json'] === true, context);
     if (!running.peers.areTold) terminal.say(UNTOLD_PEERS);
     if (settings['server.expose']) sayExposed(running, settings, context);
@@ -81,6 +87,11 @@ async function readSettings(
     environment,
     file: await readSettingsFile(home),
   }).settings;
+}
+
+function sayClockLag({ database }: Running, { terminal }: CommandContext): void {
+  const lag = clockLagText(database, Date.now());
+  if (lag !== undefined) terminal.say(`postern: ${lag.message}. ${lag.remedy}`);
 }
 
 async function alreadyServing(home: string): Promise<CommandError> {

@@ -13,17 +13,20 @@ import { createModelDetailsReader } from '../core/inference/model-details.ts';
 import { createModelDigests, type ModelDigests } from '../core/inference/model-digests.ts';
 import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
 import { createResponseStore } from '../core/responses/response-store.ts';
-import { openDatabase, type Database } from '../core/storage/database.ts';
+import { openDatabase, probeWrite, type Database } from '../core/storage/database.ts';
+import { findDiskFault } from '../core/storage/disk-fault.ts';
+import { openDurableClock, type DurableClock } from '../core/storage/durable-clock.ts';
+import { createStorageHealth, type StorageHealth } from '../core/storage/storage-health.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { createApprovalFeed, type ApprovalFeed } from '../gateway/approval-feed.ts';
 import type { Listener } from '../gateway/listener.ts';
 import { routeBodyBytes } from '../gateway/find-route.ts';
 import { withLateStreams } from '../gateway/late-streams.ts';
 import { createLiveRequests } from '../gateway/live-requests.ts';
-import { createMetrics } from '../gateway/metrics.ts';
+import { createMetrics, type Metrics } from '../gateway/metrics.ts';
 import { openPeerProcesses } from '../gateway/open-peer-processes.ts';
 import type { PeerProcesses } from '../gateway/peer-process.ts';
-import { createRecorder, type Recorder, type RecorderOptions } from '../gateway/request-log/recorder.ts';
+import { createRecorder, type Recorder } from '../gateway/request-log/recorder.ts';
 import { createRequestLog, type RequestLog } from '../gateway/request-log/request-log.ts';
 import type { Services } from '../gateway/route.ts';
 import { routes } from '../gateway/routes.ts';
@@ -65,6 +68,8 @@ export interface Running {
   readonly approvalFeed: ApprovalFeed;
   readonly door: SealedDoor;
   readonly database: Database;
+  readonly storage: StorageHealth;
+  readonly durableClock: DurableClock;
   readonly identity: IdentityService;
   readonly relays: RelayTunnels;
   readonly advertisement: Advertisement | undefined;
@@ -110,35 +115,37 @@ async function assemble(settings: Settings, { context, clock, startedAtMs }: Ass
   const { home, terminal } = context;
   const peers = await openPeerProcesses();
   const shutDown = new AbortController();
-  const database = openDatabase(home);
+  const kept = openStorage(home, { terminal, clock });
+  const { database, storage, now } = kept;
   const models = openModels(settings, { context, database });
-  const requestLog = openRequestLog(settings, { database, terminal });
+  const requestLog = openRequestLog(settings, { database, terminal, storage });
   const metrics = createMetrics({ inference: models.inference, connections: () => gateway.listener.counts() });
   const token = createRunToken();
   const live = createLiveRequests({ setTimer: setProcessTimer });
-  const identity = identityService(context, database, {
+  const identity = identityService(context, {
+    ...kept,
     onChange: () => relays.changed(),
     onRevocation: (kids) => endRevoked({ door, live, relays, setTimer: setProcessTimer })(kids),
   });
-  const approval = openApprovals(identity, terminal);
+  const approval = openApprovals(identity, { terminal, storage });
   const place: Assembled['place'] = { port: settings['server.port'], hosts: [] };
   const facts: Services['gatewayFacts'] = (key) => gatewayFacts(key, { ...place, relays: relays.list() });
   const door = openDoor(settings, {
+    ...clock,
+    ...kept,
     identity,
-    database,
     approvals: approval.approvals,
     gatewayFacts: facts,
     run: (request, caller) => gateway.runInner(request, caller),
-    ...clock,
     say: (words) => terminal.say(words),
   });
-  const relays = await openRelays(settings, { identity, database, door, context });
+  const relays = await openRelays(settings, { identity, database, door, now, context });
   const gateway = await createGateway({
     routes,
     services: {
       ...models,
       inference: withLateStreams(models.inference, clock.setTimer),
-      responses: createResponseStore({ database, now: Date.now }),
+      responses: createResponseStore({ database, now }),
       keys: identity,
       gatewayFacts: facts,
       appOrigin: settings['pairing.appOrigin'] ?? undefined,
@@ -147,22 +154,41 @@ async function assemble(settings: Settings, { context, clock, startedAtMs }: Ass
       door,
       relays,
       metrics,
-      now: Date.now,
+      now,
+      storage,
       control: { version, startedAtMs, connections: () => gateway.listener.counts(), shutDown: () => shutDown.abort() },
     },
     ...callerOptions(settings),
     peers,
     live,
     onRefusal: (reason) => identity.refusals.note(reason),
+    onError: (error) => storage.note(error),
     runToken: token,
-    recorder: openRecorder(settings, (entry) => {
-      requestLog.write(entry);
-      metrics.observe(entry);
-    }),
+    recorder: openRecorder(settings, { requestLog, metrics }),
     logLevel: 'warn',
   });
-  const parts = { requestLog, database, identity, ...approval, door, relays, peers, shutDown: shutDown.signal };
-  return { listener: gateway.listener, ...models, ...parts, facts, place, token };
+  const parts = { ...kept, requestLog, identity, ...approval, door, relays, peers };
+  return { listener: gateway.listener, ...models, ...parts, facts, place, token, shutDown: shutDown.signal };
+}
+
+interface OpenStorage extends Pick<Running, 'database' | 'storage' | 'durableClock'> {
+  /** The time by which things expire, in milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** Where things are kept, whether they can be at the moment, and the time by which they expire. */
+function openStorage(
+  home: string,
+  { terminal, clock }: Pick<CommandContext, 'terminal'> & { readonly clock: DoorClock },
+): OpenStorage {
+  const database = openDatabase(home);
+  const storage = createStorageHealth({
+    ...clock,
+    probe: () => probeWrite(database),
+    say: (words) => terminal.say(words),
+  });
+  const durableClock = openDurableClock({ ...clock, database, onError: (error) => storage.note(error) });
+  return { database, storage, durableClock, now: () => durableClock.now() };
 }
 
 interface Advertising {
@@ -205,10 +231,11 @@ function openModels(
 
 interface DoorParts extends DoorClock, Pick<DoorOptions, 'database' | 'approvals' | 'gatewayFacts' | 'run'> {
   readonly identity: IdentityService;
+  readonly storage: StorageHealth;
   readonly say: (words: string) => void;
 }
 
-function openDoor(settings: Settings, { identity, say, ...parts }: DoorParts): SealedDoor {
+function openDoor(settings: Settings, { identity, say, storage, ...parts }: DoorParts): SealedDoor {
   return lateDoor(async () => {
     const [{ createSealedDoor }, { gatewayCrypto }] = await Promise.all([
       import('../gateway/sealed/sealed-door.ts'),
@@ -224,7 +251,10 @@ function openDoor(settings: Settings, { identity, say, ...parts }: DoorParts): S
       },
       maxBodyBytes: (method, path) => routeBodyBytes(method, path),
       tickMs: settings['channel.streamTickMs'],
-      onError: () => say('A sealed call has failed inside the service.'),
+      onError(error) {
+        storage.note(error);
+        if (findDiskFault(error) === undefined) say('A sealed call has failed inside the service.');
+      },
     });
   });
 }
@@ -232,9 +262,12 @@ function openDoor(settings: Settings, { identity, say, ...parts }: DoorParts): S
 /** Loaded where there are any. */
 async function openRelays(
   settings: Settings,
-  parts: Pick<Running, 'identity' | 'database' | 'door'> & { readonly context: CommandContext },
+  parts: Pick<Running, 'identity' | 'database' | 'door'> & {
+    readonly now: () => number;
+    readonly context: CommandContext;
+  },
 ): Promise<RelayTunnels> {
-  const { identity, database, door, context } = parts;
+  const { identity, database, door, now, context } = parts;
   if (settings['relay.urls'].length === 0) return NO_RELAYS;
   const { createRelayTunnels } = await import('./relay-tunnels.ts');
   return createRelayTunnels({
@@ -244,7 +277,7 @@ async function openRelays(
     door,
     environment: context.environment,
     say: (words) => context.terminal.say(words),
-    now: Date.now,
+    now,
     setTimer: setProcessTimer,
     random: Math.random,
   });
@@ -252,27 +285,28 @@ async function openRelays(
 
 function openApprovals(
   { audit }: IdentityService,
-  terminal: CommandContext['terminal'],
+  { terminal, storage }: Pick<CommandContext, 'terminal'> & { readonly storage: StorageHealth },
 ): Pick<Running, 'approvals' | 'approvalFeed'> {
   const approvals = createApprovalQueue({
     now: Date.now,
     setTimer: setProcessTimer,
     newId: () => randomBytes(8).toString('hex'),
     record: ({ id, kind }, outcome) => audit.append({ kind: 'approval_settled', id, approvalKind: kind, outcome }),
-    onError: () => terminal.say('An approval that ended as a no could not be written to the audit log.'),
+    onError(error) {
+      storage.note(error);
+      terminal.say('An approval that ended as a no could not be written to the audit log.');
+    },
   });
   return { approvals, approvalFeed: createApprovalFeed(approvals) };
 }
 
 function identityService(
   context: CommandContext,
-  database: Database,
-  listeners: Pick<IdentityServiceOptions, 'onChange' | 'onRevocation'>,
+  wiring: Pick<IdentityServiceOptions, 'database' | 'now' | 'storage' | 'onChange' | 'onRevocation'>,
 ): IdentityService {
   return createIdentityService({
     openIdentity: async () => openOrCreateIdentity(await identityOptions(context)),
-    database,
-    ...listeners,
+    ...wiring,
     say: (words) => context.terminal.say(words),
     elapsed: () => performance.now(),
   });
@@ -280,22 +314,31 @@ function identityService(
 
 function openRequestLog(
   settings: Settings,
-  { database, terminal }: Pick<CommandContext, 'terminal'> & { readonly database: Database },
+  { database, terminal, storage }: Pick<CommandContext, 'terminal'> & Pick<Running, 'database' | 'storage'>,
 ): RequestLog {
   return createRequestLog({
     database,
     now: Date.now,
     keepDays: settings['log.days'],
-    onFailure: (message) => terminal.say(message),
+    onFailure(message, error) {
+      terminal.say(message);
+      storage.note(error);
+    },
   });
 }
 
-function openRecorder(settings: Settings, onEntry: RecorderOptions['onEntry']): Recorder {
+function openRecorder(
+  settings: Settings,
+  { requestLog, metrics }: { readonly requestLog: RequestLog; readonly metrics: Metrics },
+): Recorder {
   return createRecorder({
     now: Date.now,
     elapsed: () => performance.now(),
     keepBodies: settings['log.bodies'],
-    onEntry,
+    onEntry(entry) {
+      requestLog.write(entry);
+      metrics.observe(entry);
+    },
   });
 }
 
@@ -383,5 +426,7 @@ export async function endService(running: Running, now: AbortSignal): Promise<vo
   await identity.close();
   modelDigests.close();
   requestLog.close();
+  running.storage.close();
+  running.durableClock.close();
   database.close();
 }

@@ -56,6 +56,8 @@ export interface GatewayOptions {
   readonly recorder: Recorder;
   /** Told why each caller is turned away: one of a fixed list of words, which the caller itself does not get to see. */
   readonly onRefusal: (reason: string) => void;
+  /** Told of each request that failed because of something here, and not because of who sent it. */
+  readonly onError: (error: unknown) => void;
   readonly logLevel: 'silent' | 'warn';
 }
 
@@ -178,9 +180,11 @@ function addRoutes(app: FastifyInstance, options: GatewayOptions, judged: WeakMa
   }
 }
 
-function createApp({ logLevel, recorder }: GatewayOptions): FastifyInstance {
+function createApp({ logLevel, recorder, onError }: GatewayOptions): FastifyInstance {
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
-    recorder.of(request, reply).fail(outwardFailure(error).code);
+    const { code, status } = outwardFailure(error);
+    recorder.of(request, reply).fail(code);
+    if (status >= 500) onError(error);
     sendError(error, request, reply);
   };
   const app = Fastify({

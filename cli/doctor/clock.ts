@@ -1,6 +1,8 @@
 /** Whether the clock can be right: keys expire by it, and a relay knows devices by the day. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { openDatabaseToRead } from '../../core/storage/database.ts';
+import { clockLagText, type ClockLag } from '../clock-lag.ts';
 import type { Check } from './check.ts';
 
 /** This program is younger. */
@@ -15,9 +17,21 @@ export const clock: Check = {
     const message = new Date(nowMs).toISOString();
     if (nowMs < EARLIEST_MS)
       return { state: 'failed', message: `${message} is before this version was made`, remedy: REMEDY };
+    const lag = findLag(home, nowMs);
+    if (lag !== undefined) return { state: 'warning', ...lag };
     const changedAtMs = (await stat(join(home, 'state.db')).catch(() => undefined))?.mtimeMs ?? 0;
     if (changedAtMs <= nowMs + HOUR_MS) return { state: 'ok', message };
     const later = new Date(changedAtMs).toISOString();
     return { state: 'failed', message: `${message}, but the service wrote at ${later}`, remedy: REMEDY };
   },
 };
+
+/** Behind the time by which things expire. */
+function findLag(home: string, nowMs: number): ClockLag | undefined {
+  const database = openDatabaseToRead(home);
+  try {
+    return database && clockLagText(database, nowMs);
+  } finally {
+    database?.close();
+  }
+}

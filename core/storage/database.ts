@@ -60,6 +60,13 @@ function assertKnownVersions(database: Database): void {
   for (const { module, version } of rows.all()) assertKnownVersion(module, version);
 }
 
+/** A write that means nothing, to find out whether others would work. @throws what they would throw */
+export function probeWrite(database: Database): void {
+  // Free for the application to use (SQLite, "PRAGMA user_version"), and used for nothing else.
+  const version = Number(database.pragma('user_version', { simple: true }));
+  database.pragma(`user_version = ${version === 0 ? 1 : 0}`);
+}
+
 /** The last of a module's migrations that this database has seen; 0 for none. */
 export function versionOf(database: Database, module: string): number {
   const row = database

@@ -42,7 +42,7 @@ interface LogOptions {
   readonly keepDays: number;
   readonly limits?: LogLimits;
   /** Told in one line when rows begin to get lost, and not again until one could be written. */
-  readonly onFailure: (message: string) => void;
+  readonly onFailure: (message: string, error: unknown) => void;
 }
 
 const MODULE = 'request_log';
@@ -133,7 +133,7 @@ export function openRequestLog(home: string): OpenLog | undefined {
 }
 
 /** Runs what may fail, and complains once for as long as it does. */
-function createGuard(onFailure: (message: string) => void): (write: () => void) => void {
+function createGuard(onFailure: LogOptions['onFailure']): (write: () => void) => void {
   let isFailing = false;
   return (write) => {
     try {
@@ -141,7 +141,7 @@ function createGuard(onFailure: (message: string) => void): (write: () => void) 
       isFailing = false;
     } catch (error) {
       if (!isFailing)
-        onFailure(`The request log can not be written (${codeOf(error)}); requests are answered without.`);
+        onFailure(`The request log can't be written (${codeOf(error)}); requests are answered without.`, error);
       isFailing = true;
     }
   };

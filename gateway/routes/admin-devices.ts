@@ -3,6 +3,7 @@ import { NO_BODY_BYTES } from '../bounds.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
+import { revocationStatus } from './admin-keys.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 import { encodeDevice, renameDeviceSchema } from '../wire/pairings.ts';
 
@@ -49,9 +50,10 @@ export const revokeDevice: Route = {
   async handle({ params }, { keys }) {
     const { devices } = await keys.openPairings();
     const id = params['id'] ?? '';
-    const { result, cut } = await devices.revoke(id);
+    const { result, cut, isDurable } = await devices.revoke(id);
     if (result === 'unknown') throw unknownDevice();
-    return { body: { id, revoked: true, already: result === 'already', cut } };
+    const body = { id, revoked: true, already: result === 'already', cut, durable: isDurable };
+    return { status: revocationStatus(isDurable), body };
   },
 };
 

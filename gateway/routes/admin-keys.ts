@@ -37,16 +37,23 @@ export const createKey: Route = {
   },
 };
 
+/** RFC 9110 §15.3.3: accepted, and not yet complete. */
+export function revocationStatus(isDurable: boolean): 200 | 202 {
+  return isDurable ? 200 : 202;
+}
+
 export const revokeKey: Route = {
   ...common,
   method: 'DELETE',
   path: '/admin/keys/:id',
-  summary: 'Revoke an access key. When this is answered, nothing goes on under it; `cut` is what had to be cut off.',
+  summary:
+    'Revoke an access key. When this is answered, nothing goes on under it; `cut` is what had to be cut off. 202, and `durable` is false, where the disk has not taken it: the key is refused, and would count again if the service ended before it does.',
   async handle({ params }, { keys }) {
     const id = params['id'] ?? '';
-    const { result, cut } = await (await keys.open()).revoke(id);
+    const { result, cut, isDurable } = await (await keys.open()).revoke(id);
     if (result === 'unknown') throw new RequestError('not_found', 'There is no access key with this id.');
-    return { body: { id, revoked: true, already: result === 'already', cut } };
+    const body = { id, revoked: true, already: result === 'already', cut, durable: isDurable };
+    return { status: revocationStatus(isDurable), body };
   },
 };
 
@@ -56,6 +63,7 @@ export const revokeAllKeys: Route = {
   summary:
     'Revoke every access key. When this is answered, nothing goes on under any of them; `cut` is what had to be cut off.',
   async handle(_request, { keys }) {
-    return { body: await (await keys.open()).revokeAll() };
+    const { revoked, cut, isDurable } = await (await keys.open()).revokeAll();
+    return { status: revocationStatus(isDurable), body: { revoked, cut, durable: isDurable } };
   },
 };

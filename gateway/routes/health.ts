@@ -30,10 +30,20 @@ export const health: Route = {
   summary: 'A snapshot of the service.',
   encodeError: encodeOpenAiError,
   async handle({ view }, services) {
-    const summary = { status: 'healthy', timestamp: new Date(services.now()).toISOString() };
-    return { body: view === 'summary' ? summary : { ...summary, ...(await snapshot(services)) } };
+    const timestamp = new Date(services.now()).toISOString();
+    if (view === 'summary') return { body: { status: 'healthy', timestamp } };
+    const reasons = troubles(services);
+    const status = reasons.length === 0 ? 'healthy' : 'degraded';
+    return { body: { status, timestamp, degraded: reasons, ...(await snapshot(services)) } };
   },
 };
+
+/** What does not work as it should; strangers are told that the service is there, and no more. */
+function troubles({ storage }: Services): readonly object[] {
+  const trouble = storage.trouble();
+  if (trouble === undefined) return [];
+  return [{ reason: `storage_${trouble.fault}`, since: new Date(trouble.sinceMs).toISOString() }];
+}
 
 /** Parts of the service that do not exist yet say false, 0 or nothing. */
 async function snapshot({ inference, control, relays }: Services): Promise<object> {

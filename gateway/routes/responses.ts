@@ -4,11 +4,12 @@
  */
 import { z } from 'zod';
 import type { ResponseStore, StoredResponse } from '../../core/responses/response-store.ts';
+import { findDiskFault } from '../../core/storage/disk-fault.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
 import { isGuest, ownerOf, type Caller } from '../caller.ts';
 import { RequestError, type OutwardError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
-import type { Route } from '../route.ts';
+import type { Route, Services } from '../route.ts';
 import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
 import { ignoredHeaders } from '../wire/ignored.ts';
 import { objectId } from '../wire/object-id.ts';
@@ -33,7 +34,7 @@ export const createResponse: Route = {
   summary: 'Open Responses.',
   body: responsesRequestSchema,
   encodeError,
-  async handle({ json, caller, signal }, { inference, responses, now }) {
+  async handle({ json, caller, signal }, { inference, responses, storage, now }) {
     const owner = ownerOf(caller);
     const key = objectId('');
     const asked = parseResponsesBody(json());
@@ -52,24 +53,36 @@ export const createResponse: Route = {
       request: sent,
       tools: request.tools,
     };
-    const onAnswer = (response: ResponseResource): void => {
+    const onAnswer = (response: ResponseResource): ResponseResource => {
       // A client that left never learned the id.
-      if (!request.store || signal.aborted) return;
+      if (!request.store || signal.aborted) return response;
       const stored = { id: response.id, previousId, input: request.input, body: response };
-      if (isGuest(caller)) responses.saveForGuest(owner, stored);
-      else responses.save(owner, stored);
+      const save = (): void =>
+        isGuest(caller) ? responses.saveForGuest(owner, stored) : responses.save(owner, stored);
+      return trySave(save, storage) ? response : { ...response, store: false };
     };
     const headers = ignoredHeaders([...request.ignored, ...(isRefused ? ['store'] : [])]);
     if (!request.stream) {
       const response = encodeResponse(envelope, await model.doGenerate(call), { completedAt: seconds() });
-      onAnswer(response);
-      return { headers, body: response };
+      return { headers, body: onAnswer(response) };
     }
     const { stream } = await model.doStream(call);
     const events = encodeResponseStream(envelope, stream, { now: seconds, onAnswer });
     return { headers: { ...EVENT_STREAM_HEADERS, ...headers }, body: events };
   },
 };
+
+/** A disk that takes nothing costs nobody an answer: it says itself that it was not stored. */
+function trySave(save: () => void, storage: Services['storage']): boolean {
+  try {
+    save();
+    return true;
+  } catch (error) {
+    if (findDiskFault(error) === undefined) throw error;
+    storage.note(error);
+    return false;
+  }
+}
 
 export const getResponse: Route = {
   method: 'GET',

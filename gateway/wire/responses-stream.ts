@@ -33,8 +33,8 @@ import {
 interface StreamOptions {
   /** Unix time in seconds. */
   readonly now: () => number;
-  /** Called with the final response before the client hears of it; not when it failed. */
-  readonly onAnswer: (response: ResponseResource) => void;
+  /** Called with the final response before the client hears of it; not when it failed. @returns what the client hears */
+  readonly onAnswer: (response: ResponseResource) => ResponseResource;
 }
 
 /**
@@ -221,11 +221,10 @@ class EventEncoder {
 
   #answer(response: ResponseResource): string {
     try {
-      this.#options.onAnswer(response);
+      return this.#event(`response.${response.status}`, { response: this.#options.onAnswer(response) });
     } catch (error) {
       return this.fail(error);
     }
-    return this.#event(`response.${response.status}`, { response });
   }
 
   #take(block: Block): OpenItem | undefined {

@@ -11,10 +11,12 @@ import type { SigningKey } from '../secret-keys.ts';
 import { createAccessKeyCheck, signerOf, type AccessKeyVerdict, type Issuers } from './access-key-check.ts';
 import { createAccessKeyTable, type AccessKeyRecord, type Database, type Migrate } from './access-key-table.ts';
 import {
-  createKeyRevocation,
+  type Postpone,
   type Revocation,
   type RevocationListener,
+  type RevocationOfKeys,
   type RevocationPartner,
+  createKeyRevocation,
 } from './key-revocation.ts';
 
 /** 90 days, where its owner says nothing. */
@@ -57,12 +59,12 @@ export interface AccessKeyRegistry {
   /**
    * The key is refused from this call on. When it resolves, the key survives as revoked any end of the process, and
    * nothing goes on under it.
-   * @throws what the database threw: the key is refused then until the process ends; what a listener threw, after all of
+   * @throws what the database threw and nobody postponed: the key is refused then until the process ends; what a listener threw, after all of
    *   them had their turn: the key is revoked all the same
    */
   revoke(kid: string): Promise<Revocation>;
   /** As `revoke`, all at once. */
-  revokeAll(): Promise<{ readonly revoked: readonly string[]; readonly cut: number }>;
+  revokeAll(): Promise<RevocationOfKeys>;
   /** Whether it is revoked, though the database may not have it yet. */
   isRefused(kid: string): boolean;
   /**
@@ -89,6 +91,7 @@ interface RegistryOptions {
   readonly randomBytes: RandomBytes;
   /** Called inside the transaction of what it tells; where it throws, nothing happened. */
   readonly record: (event: AccessKeyEvent) => void;
+  readonly postpone?: Postpone | undefined;
 }
 
 export function createAccessKeyRegistry(options: RegistryOptions): AccessKeyRegistry {
@@ -100,7 +103,10 @@ export function createAccessKeyRegistry(options: RegistryOptions): AccessKeyRegi
     table,
     nowS,
     record: (kid) => record({ kind: 'key_revoked', kid }),
+    postpone: options.postpone,
   });
+  const asRefused = (key: AccessKeyRecord): AccessKeyRecord =>
+    key.revokedAtS === undefined && revocation.isRefused(key.kid) ? { ...key, revokedAtS: nowS() } : key;
 
   const keep = database.transaction((made: AccessKeyRecord) => {
     table.insert(made);
@@ -115,12 +121,15 @@ export function createAccessKeyRegistry(options: RegistryOptions): AccessKeyRegi
       keep.immediate(key);
       return { token, key };
     },
-    find: (kid) => table.find(kid),
-    list: () => table.list(),
+    find(kid) {
+      const key = table.find(kid);
+      return key && asRefused(key);
+    },
+    list: () => table.list().map(asRefused),
     async revoke(kid) {
-      if (table.find(kid) === undefined) return { result: 'unknown', cut: 0 };
-      const { revoked, cut } = await revocation.revoke([kid]);
-      return { result: revoked.includes(kid) ? 'revoked' : 'already', cut };
+      if (table.find(kid) === undefined) return { result: 'unknown', cut: 0, isDurable: true };
+      const { revoked, ...ended } = await revocation.revoke([kid]);
+      return { result: revoked.includes(kid) ? 'revoked' : 'already', ...ended };
     },
     revokeAll: () =>
       revocation.revoke(table.list().flatMap(({ kid, revokedAtS }) => (revokedAtS === undefined ? [kid] : []))),

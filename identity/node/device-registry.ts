@@ -143,22 +143,25 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
       for (const kid of kids) revokeWithGrant(kid, { devices, invites, atS: nowS(), record });
     },
   });
+  /** As it is by now, though the database may not have it yet. */
+  const deviceOf = (row: DeviceRow): DeviceRecord =>
+    recordOf(keys.isRefused(row.kid) ? { ...row, revokedAtS: row.revokedAtS ?? nowS() } : row);
   return {
     ...createRedemption({ ...options, devices, invites, cipher, nowS }),
     ...createAdmission({ ...options, devices, cipher, nowS }),
-    find: (id) => orUndefined(devices.find(id), recordOf),
+    find: (id) => orUndefined(devices.find(id), deviceOf),
     findByKey: (deviceKey) => orUndefined(findCounting(deviceKey), recordOf),
     findPsk: (deviceKey) => orUndefined(findCounting(deviceKey), pskOf),
     relayTags: (routingId, day) => psks().map((psk) => deriveRelayTag(crypto, psk, { routingId, day })),
-    findByKid: (kid) => orUndefined(devices.findByKid(kid), recordOf),
-    list: () => devices.list().map(recordOf),
+    findByKid: (kid) => orUndefined(devices.findByKid(kid), deviceOf),
+    list: () => devices.list().map(deviceOf),
     rename(id, name) {
       if (!isLabel(name)) throw new RangeError('no device can be called that');
       return devices.rename(id, name);
     },
     async revoke(id) {
       const device = devices.find(id);
-      return device === undefined ? { result: 'unknown', cut: 0 } : keys.revoke(device.kid);
+      return device === undefined ? { result: 'unknown', cut: 0, isDurable: true } : keys.revoke(device.kid);
     },
     touch({ id, lastSeenAtS = 0 }, path) {
       if (Math.abs(nowS() - lastSeenAtS) >= LAST_SEEN_STEP_S) noteVisit(() => devices.touch(id, nowS(), path));

@@ -15,7 +15,21 @@ export interface Revocation {
   readonly result: 'revoked' | 'already' | 'unknown';
   /** How much went on under it that did not end by itself. */
   readonly cut: number;
+  /** False where the disk has not taken it: it is refused, and would count again if the process ended now. */
+  readonly isDurable: boolean;
 }
+
+/** Of several keys. */
+export interface RevocationOfKeys extends Pick<Revocation, 'cut' | 'isDurable'> {
+  /** Those that were not revoked before. */
+  readonly revoked: readonly string[];
+}
+
+/**
+ * Takes a write that a disk did not take, to try it again until it works. It must be right to run it twice.
+ * @returns false where trying again does not help
+ */
+export type Postpone = (error: unknown, write: () => void) => boolean;
 
 /** Something that ends with certain keys, and in the same transaction. */
 export interface RevocationPartner {
@@ -26,8 +40,8 @@ export interface RevocationPartner {
 }
 
 interface KeyRevocation {
-  /** @throws what `write` threw, or else what a listener threw, after all of them had their turn */
-  readonly revoke: (named: readonly string[]) => Promise<{ readonly revoked: readonly string[]; readonly cut: number }>;
+  /** @throws what `write` threw and nobody postponed, or else what a listener threw, after all of them had their turn */
+  readonly revoke: (named: readonly string[]) => Promise<RevocationOfKeys>;
   /** Revoked, and not written yet. */
   readonly isRefused: (kid: string) => boolean;
   /** Only what is written, as part of a larger transaction. @returns the keys and all that go with them */
@@ -46,9 +60,18 @@ interface KeyRevocationOptions {
   readonly nowS: () => number;
   /** Called with each key inside the transaction. */
   readonly record: (kid: string) => void;
+  /** Where there is none, a revocation that can't be written fails. */
+  readonly postpone?: Postpone | undefined;
 }
 
-export function createKeyRevocation({ database, table, nowS, record }: KeyRevocationOptions): KeyRevocation {
+interface Refused {
+  readonly kids: readonly string[];
+  /** Those that counted until now. */
+  readonly counting: readonly string[];
+}
+
+export function createKeyRevocation(options: KeyRevocationOptions): KeyRevocation {
+  const { database, table, nowS, record, postpone } = options;
   const listeners = new Set<RevocationListener>();
   const partners: RevocationPartner[] = [];
   const refused = new Set<string>();
@@ -61,20 +84,29 @@ export function createKeyRevocation({ database, table, nowS, record }: KeyRevoca
     for (const partner of partners) partner.strike(struck);
     return struck;
   });
-  const write = async (kids: readonly string[]): Promise<readonly string[]> => {
+  const write = (kids: readonly string[]): readonly string[] => {
     const struck = strike.immediate(kids);
     flush(database);
     for (const kid of kids) refused.delete(kid);
     return struck;
   };
+  const writeOrPostpone = async ({ kids, counting }: Refused): Promise<Omit<RevocationOfKeys, 'cut'>> => {
+    try {
+      return { revoked: write(kids), isDurable: true };
+    } catch (error) {
+      if (postpone?.(error, () => void write(kids)) !== true) throw error;
+      return { revoked: counting, isDurable: false };
+    }
+  };
   return {
     async revoke(named) {
       const kids = withCompanions(named);
+      const counting = kids.filter((kid) => !refused.has(kid) && table.state(kid)?.revokedAtS === undefined);
       for (const kid of kids) refused.add(kid);
-      const [ended, written] = await Promise.allSettled([endAll(listeners, kids), write(kids)]);
+      const [ended, written] = await Promise.allSettled([endAll(listeners, kids), writeOrPostpone({ kids, counting })]);
       if (written.status === 'rejected') throw written.reason;
       if (ended.status === 'rejected') throw ended.reason;
-      return { revoked: written.value, cut: ended.value };
+      return { ...written.value, cut: ended.value };
     },
     isRefused: (kid) => refused.has(kid),
     strike(named) {
@@ -103,7 +135,12 @@ export function createKeyRevocation({ database, table, nowS, record }: KeyRevoca
  * NORMAL mode only a checkpoint does).
  */
 function flush(database: Database): void {
-  if (!database.inTransaction) database.pragma('wal_checkpoint(PASSIVE)');
+  if (database.inTransaction) return;
+  try {
+    database.pragma('wal_checkpoint(PASSIVE)');
+  } catch {
+    // A disk that has no room for that has the log all the same, which survives the process.
+  }
 }
 
 /** Begins at once. @returns how much had to be cut off */

@@ -89,6 +89,7 @@ describe('Questions that stay before the owner when whoever asked has left', () 
         runToken: 'the token of this run',
         recorder: createRecorder({ now: Date.now, elapsed: () => 0, keepBodies: false, onEntry: () => undefined }),
         onRefusal: () => undefined,
+        onError: () => undefined,
         logLevel: 'silent',
       });
       toEnd.push(async () => {

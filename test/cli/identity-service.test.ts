@@ -48,7 +48,9 @@ function begin(openIdentity: () => Promise<Identity>) {
     onChange: () => undefined,
     onRevocation,
     say,
+    now: Date.now,
     elapsed: () => time.ms,
+    storage: { note: () => undefined, retry: () => undefined },
   });
   return { said, service, time };
 }

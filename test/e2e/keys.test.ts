@@ -48,7 +48,11 @@ test.each([false, true])('makes, lists, looks at and revokes keys (server: %s)',
   const id = String(listed[1]!['id']);
   expect(await cli('keys', 'revoke', id)).toMatchObject({ code: 0, stdout: '', stderr: `Revoked: ${id}.\n` });
   expect(await inspect(made.stdout)).toEqual([1, 'revoked']);
-  expect(JSON.parse((await cli('keys', 'revoke', '--all', '--json')).stdout)).toEqual({ revoked: [master.id], cut: 0 });
+  expect(JSON.parse((await cli('keys', 'revoke', '--all', '--json')).stdout)).toEqual({
+    revoked: [master.id],
+    cut: 0,
+    durable: true,
+  });
   expect(await cli('keys', 'revoke', '0123456789abcdef')).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('there is no key'),

@@ -114,7 +114,11 @@ test('another key goes on', async () => {
   await reader.read();
   await revoke();
   expect((await reader.read()).done).toBe(false);
-  expect(JSON.parse((await cli('keys', 'revoke', '--all', '--json')).stdout)).toEqual({ revoked: [other.id], cut: 0 });
+  expect(JSON.parse((await cli('keys', 'revoke', '--all', '--json')).stdout)).toEqual({
+    revoked: [other.id],
+    cut: 0,
+    durable: true,
+  });
   expect(await inflight()).toBe(0);
 });
 

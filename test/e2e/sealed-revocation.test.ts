@@ -58,8 +58,14 @@ test.each(['devices', 'keys'] as const)(
     expect((await running.events.next()).value).toMatchObject({ type: 'head' });
     const registry = await devices();
     const { kid } = registry.find(device.grant.deviceId)!;
-    if (by === 'devices') expect(await registry.revoke(device.grant.deviceId)).toEqual({ result: 'revoked', cut: 0 });
-    else expect(await (await service.running.identity.open()).revoke(kid)).toEqual({ result: 'revoked', cut: 0 });
+    if (by === 'devices')
+      expect(await registry.revoke(device.grant.deviceId)).toEqual({ result: 'revoked', cut: 0, isDurable: true });
+    else
+      expect(await (await service.running.identity.open()).revoke(kid)).toEqual({
+        result: 'revoked',
+        cut: 0,
+        isDurable: true,
+      });
     const { last } = await rest(running.events);
     expect(reasonOf(last)).toBe('revoked');
     expect(service.running.listener.counts().requests).toBe(0);

@@ -17,6 +17,7 @@ export function createGatewayOf(): Promise<Gateway> {
     runToken: 'the token of this run',
     recorder: createRecorder({ now: Date.now, elapsed: () => 0, keepBodies: false, onEntry: () => {} }),
     onRefusal: () => {},
+    onError: () => {},
     logLevel: 'silent',
   });
 }

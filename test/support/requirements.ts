@@ -60,3 +60,9 @@ export const otherUsersAndProxies: Requirement = {
     ['nginx', 'haproxy', 'socat', 'curl', 'setpriv'].every((program) => spawnSync('which', [program]).status === 0),
   remedy: 'Other users and proxies need Linux, root, and the Debian packages nginx-light, haproxy, socat and curl.',
 };
+
+/** A disk of a test's own, as small as it likes, for which the program must be root. */
+export const tinyDisks: Requirement = {
+  isMet: process.platform === 'linux' && process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0,
+  remedy: 'A disk of its own needs Linux, root, and the right to mount.',
+};

@@ -146,8 +146,8 @@ test('devices are listed without their secrets, renamed and revoked', async () =
   expect((await ask(renameDevice, { id, body: { name: 'tablet' } })).body).toMatchObject({ id, name: 'tablet' });
   for (const name of ['', 'a\nb', ' a'])
     await expect(ask(renameDevice, { id, body: { name } })).rejects.toMatchObject({ code: 'bad_request' });
-  expect((await ask(revokeDevice, { id })).body).toEqual({ id, revoked: true, already: false, cut: 0 });
-  expect((await ask(revokeDevice, { id })).body).toEqual({ id, revoked: true, already: true, cut: 0 });
+  expect((await ask(revokeDevice, { id })).body).toEqual({ id, revoked: true, already: false, cut: 0, durable: true });
+  expect((await ask(revokeDevice, { id })).body).toEqual({ id, revoked: true, already: true, cut: 0, durable: true });
   expect((await ask(listDevices)).body).toMatchObject({ devices: [{ name: 'tablet', status: 'revoked' }] });
   for (const [route, body] of [[renameDevice, { name: 'x' }] as const, [revokeDevice, {}] as const])
     await expect(ask(route, { id: 'nobody', body })).rejects.toMatchObject({ code: 'not_found' });

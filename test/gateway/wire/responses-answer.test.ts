@@ -40,6 +40,7 @@ async function encode(
       expect(text).not.toMatch(/event: response\.(completed|incomplete)/);
       answers.push(response);
       onAnswer(response);
+      return response;
     },
   };
   for await (const piece of encodeResponseStream(envelopeOf(request), streamOf(parts), options)) text += piece;

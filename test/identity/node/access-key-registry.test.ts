@@ -212,7 +212,7 @@ describe('revoking', () => {
   test('bites at once, for good, and for this key alone', async () => {
     const [one, other] = [keys.create({ label: 'same' }), keys.create({ label: 'same' })];
     expect(refusalOf(one.token)).toBe('counts');
-    expect(await keys.revoke(one.key.kid)).toEqual({ result: 'revoked', cut: 0 });
+    expect(await keys.revoke(one.key.kid)).toEqual({ result: 'revoked', cut: 0, isDurable: true });
     expect([refusalOf(one.token), refusalOf(other.token)]).toEqual(['revoked', 'counts']);
     const again = keys.create({ label: 'same' });
     expect([refusalOf(one.token), refusalOf(again.token)]).toEqual(['revoked', 'counts']);
@@ -231,9 +231,9 @@ describe('revoking', () => {
     const { key } = keys.create({});
     await keys.revoke(key.kid);
     timeMs += 5000;
-    expect(await keys.revoke(key.kid)).toEqual({ result: 'already', cut: 0 });
+    expect(await keys.revoke(key.kid)).toEqual({ result: 'already', cut: 0, isDurable: true });
     expect(keys.find(key.kid)?.revokedAtS).toBe(START_S);
-    expect(await keys.revoke('0123456789abcdef')).toEqual({ result: 'unknown', cut: 0 });
+    expect(await keys.revoke('0123456789abcdef')).toEqual({ result: 'unknown', cut: 0, isDurable: true });
     expect(events.filter(({ kind }) => kind === 'key_revoked')).toEqual([{ kind: 'key_revoked', kid: key.kid }]);
   });
 
@@ -247,7 +247,7 @@ describe('revoking', () => {
     expect(struck.toSorted()).toEqual([made[1]!.key.kid, made[2]!.key.kid].toSorted());
     expect(told).toEqual(struck);
     expect(made.map(({ token }) => refusalOf(token))).toEqual(['revoked', 'revoked', 'revoked']);
-    expect(await keys.revokeAll()).toEqual({ revoked: [], cut: 0 });
+    expect(await keys.revokeAll()).toEqual({ revoked: [], cut: 0, isDurable: true });
   });
 
   test('returns when what goes on under the key has ended, and not before', async () => {
@@ -269,7 +269,7 @@ describe('revoking', () => {
     expect([...seen, events.at(-1)!.kind]).toEqual([key.kid, 'revoked', 'key_created', 'key_revoked']);
     expect(isDone).toBe(false);
     end?.();
-    expect(await revoked).toEqual({ result: 'revoked', cut: 2 });
+    expect(await revoked).toEqual({ result: 'revoked', cut: 2, isDurable: true });
   });
 
   test('tells every listener, even after one failed, and says so; who left is not told', async () => {
@@ -313,4 +313,58 @@ test('what is remembered is bounded, and what was used longest ago is forgotten 
   recent.set('d', 4);
   recent.set('d', 5);
   expect(['a', 'b', 'c', 'd'].map((name) => recent.get(name))).toEqual([1, undefined, 3, 5]);
+});
+
+describe('where the disk takes nothing', () => {
+  /** A registry whose writes fail from the moment on at which the test says so. */
+  function onDisk({ postpone }: Partial<Pick<Parameters<typeof createAccessKeyRegistry>[0], 'postpone'>> = {}) {
+    const opened = openDatabase(home);
+    databases.push(opened);
+    const ended: string[] = [];
+    const waiting: (() => void)[] = [];
+    const made = createAccessKeyRegistry({
+      database: opened,
+      migrate,
+      identity: issuers(master),
+      now: () => timeMs,
+      randomBytes,
+      record: (event) => void events.push(event),
+      postpone: postpone ?? ((_error, write) => waiting.push(write) > 0),
+    });
+    made.onRevocation((kids) => {
+      ended.push(...kids);
+    });
+    return { made, ended, waiting, refuse: (is: boolean) => opened.pragma(`query_only = ${is ? 'ON' : 'OFF'}`) };
+  }
+
+  test('a revoked key is refused at once, and what goes on under it ends', async () => {
+    const { made, ended, refuse } = onDisk();
+    const { token, key } = made.create({});
+    refuse(true);
+    expect(await made.revoke(key.kid)).toEqual({ result: 'revoked', cut: 0, isDurable: false });
+    expect([refusalOf(token, made), ended]).toEqual(['revoked', [key.kid]]);
+    expect([made.find(key.kid)?.revokedAtS, made.list()[0]?.revokedAtS]).toEqual([START_S, START_S]);
+    expect(await made.revoke(key.kid)).toEqual({ result: 'already', cut: 0, isDurable: false });
+  });
+
+  test('the revocation is written when it takes something again, and is durable then', async () => {
+    const { made, waiting, refuse } = onDisk();
+    const { token, key } = made.create({});
+    refuse(true);
+    expect(await made.revokeAll()).toEqual({ revoked: [key.kid], cut: 0, isDurable: false });
+    expect(refusalOf(token)).toBe('counts');
+    refuse(false);
+    for (const write of waiting) write();
+    expect([refusalOf(token, made), refusalOf(token)]).toEqual(['revoked', 'revoked']);
+    expect(await made.revoke(key.kid)).toEqual({ result: 'already', cut: 0, isDurable: true });
+    expect(events.filter(({ kind }) => kind === 'key_revoked')).toHaveLength(1);
+  });
+
+  test('where nobody would try again it fails, and is refused all the same', async () => {
+    const { made, refuse } = onDisk({ postpone: () => false });
+    const { token, key } = made.create({});
+    refuse(true);
+    await expect(made.revoke(key.kid)).rejects.toThrow('readonly');
+    expect([refusalOf(token, made), refusalOf(token)]).toEqual(['revoked', 'counts']);
+  });
 });

@@ -328,7 +328,7 @@ describe('revoking', () => {
     expect(pairings.devices.find(device.id)?.revokedAtS).toBe(START_S);
     expect(told).toEqual([2, 2]);
     expect(auditKinds().filter((kind) => kind === 'device_revoked')).toHaveLength(1);
-    expect(await pairings.devices.revoke('nobody')).toEqual({ result: 'unknown', cut: 0 });
+    expect(await pairings.devices.revoke('nobody')).toEqual({ result: 'unknown', cut: 0, isDurable: true });
   });
 
   test('a bearer key alone leaves the device as it is', async () => {

@@ -1,0 +1,80 @@
+/**
+ * Whether what has to be kept can be written at the moment. From the first write that fails a small one is tried again
+ * and again; when it works, so do the others, and what had to wait is written.
+ */
+import type { SetTimer } from '../timer.ts';
+import { findDiskFault, type DiskFault, type FoundDiskFault } from './disk-fault.ts';
+
+/** Between two tries. */
+const PROBE_MS = 2000;
+
+export interface StorageTrouble {
+  readonly fault: DiskFault;
+  /** Milliseconds since 1970. */
+  readonly sinceMs: number;
+}
+
+export interface StorageHealth {
+  /** Takes note of a failure, if it is a disk's. Never throws. */
+  note(error: unknown): void;
+  /** Runs a write that has failed again, until it works or the process ends. It must be right to run it twice. */
+  retry(write: () => void): void;
+  /** Undefined while everything can be written. */
+  trouble(): StorageTrouble | undefined;
+  /** Ends the tries. */
+  close(): void;
+}
+
+interface HealthOptions {
+  /** A small write to the same disk. @throws where that fails */
+  readonly probe: () => void;
+  readonly setTimer: SetTimer;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** Words for the owner, when trouble begins and ends. */
+  readonly say: (words: string) => void;
+}
+
+export function createStorageHealth({ probe, setTimer, now, say }: HealthOptions): StorageHealth {
+  let trouble: StorageTrouble | undefined;
+  let cancel = (): void => undefined;
+  const waiting = new Set<() => void>();
+
+  const begin = ({ fault, code }: FoundDiskFault): void => {
+    if (trouble !== undefined) return;
+    trouble = { fault, sinceMs: now() };
+    say(`postern: what should be kept can't be written (${code}). ${REMEDIES[fault] ?? REMEDY} It is tried again.`);
+    cancel = setTimer(PROBE_MS, tryAgain);
+  };
+  const tryAgain = (): void => {
+    try {
+      probe();
+      for (const write of waiting) {
+        write();
+        waiting.delete(write);
+      }
+      trouble = undefined;
+      say('postern: what should be kept can be written again.');
+    } catch {
+      cancel = setTimer(PROBE_MS, tryAgain);
+    }
+  };
+  return {
+    note(error) {
+      const found = findDiskFault(error);
+      if (found !== undefined) begin(found);
+    },
+    retry(write) {
+      waiting.add(write);
+    },
+    trouble: () => trouble,
+    close: () => cancel(),
+  };
+}
+
+const REMEDY = 'See that the disk works, and that this user may write to SVC_HOME.';
+const REMEDIES: Readonly<Partial<Record<DiskFault, string>>> = {
+  full: 'Make room on the disk that holds SVC_HOME.',
+  damaged: 'state.db is damaged: stop the service, and put back a copy of it or move it away.',
+  too_many_open_files: 'Let the service open more files ("ulimit -n").',
+};

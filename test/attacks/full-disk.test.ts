@@ -1,0 +1,187 @@
+/** A disk that is really full, under a service that runs: a file system of a few MiB, and a file that takes all of it. */
+import { execFileSync } from 'node:child_process';
+import { appendFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { has, tinyDisks } from '../support/requirements.ts';
+import { runCli, startServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/wait.ts';
+
+const KEYS = 12;
+
+let home: string;
+let server: TestServer | undefined;
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'postern-full-'));
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m,mode=700', 'tmpfs', home]);
+});
+afterEach(async () => {
+  await server?.stop();
+  server = undefined;
+  execFileSync('umount', [home]);
+  await rm(home, { recursive: true });
+});
+
+const filler = () => join(home, 'filler');
+const makeRoom = () => rm(filler());
+const cli = (...args: string[]) => runCli(args, { SVC_HOME: home });
+
+/** Down to the last byte. */
+function fill(): void {
+  for (let bytes = 65_536; bytes >= 1;) {
+    try {
+      appendFileSync(filler(), Buffer.alloc(bytes));
+    } catch {
+      bytes = Math.floor(bytes / 2);
+    }
+  }
+}
+
+async function start(): Promise<TestServer> {
+  // A revoked key is seen to be refused from here, too.
+  const settings = { 'access.requireKeyOnLoopback': true };
+  await writeFile(join(home, 'settings.json'), JSON.stringify(settings), { mode: 0o600 });
+  const started = await startServer({ home });
+  server = started;
+  await until(() => started.log().includes('Secrets are in'));
+  return started;
+}
+
+async function asOwner(of: TestServer, method: string, path: string, body?: object): Promise<Answer> {
+  const response = await fetch(`${of.url}${path}`, {
+    method,
+    headers: { 'x-postern-run-token': await of.runToken(), 'content-type': 'application/json' },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: Record<string, unknown>;
+}
+
+interface Key {
+  readonly id: string;
+  readonly token: string;
+}
+
+async function makeKey(of: TestServer): Promise<Key> {
+  const { status, body } = await asOwner(of, 'POST', '/admin/keys', {});
+  expect(status).toBe(201);
+  return { id: String(body['id']), token: String(body['token']) };
+}
+
+const modelsWith = async ({ url }: TestServer, { token }: Key): Promise<number> =>
+  (await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${token}` } })).status;
+const healthOf = async (of: TestServer) => (await asOwner(of, 'GET', '/health')).body;
+
+/** The last free pages of the database's own files are used up by requests that are logged. */
+async function untilDegraded(of: TestServer): Promise<void> {
+  await until(async () => (await healthOf(of))['status'] === 'degraded');
+}
+
+const chat = { model: 'foundation', max_tokens: 2, messages: [{ role: 'user', content: 'hello' }] };
+
+describe.runIf(has(tinyDisks))('a disk that is full', () => {
+  test('does not end the service: it answers, says that it is degraded, and heals when there is room', async () => {
+    const running = await start();
+    const key = await makeKey(running);
+    fill();
+    await untilDegraded(running);
+    expect(await healthOf(running)).toMatchObject({
+      status: 'degraded',
+      degraded: [{ reason: 'storage_full', since: expect.any(String) }],
+    });
+    expect(await asOwner(running, 'POST', '/v1/chat/completions', chat)).toMatchObject({ status: 200 });
+    expect(await asOwner(running, 'GET', '/api/tags')).toMatchObject({ status: 200 });
+    expect(await modelsWith(running, key)).toBe(200);
+    await makeRoom();
+    await until(async () => (await healthOf(running))['status'] === 'healthy');
+    const { body } = await asOwner(running, 'POST', '/v1/responses', { model: 'foundation', input: 'hi' });
+    expect(body['store']).toBe(true);
+    expect((await asOwner(running, 'GET', `/v1/responses/${String(body['id'])}`)).status).toBe(200);
+    expectNoStack(running.log());
+  });
+
+  test('refuses what would have to be kept, in words, and keeps what it has promised', async () => {
+    const running = await start();
+    fill();
+    await untilDegraded(running);
+    const made: Key[] = [];
+    let refused: Answer | undefined;
+    while (refused === undefined) {
+      const { status, body } = await asOwner(running, 'POST', '/admin/keys', {});
+      if (status === 201) made.push({ id: String(body['id']), token: String(body['token']) });
+      else refused = { status, body };
+    }
+    expect(refused).toEqual({
+      status: 507,
+      body: { error: expect.objectContaining({ code: 'storage_full', type: 'insufficient_resources' }) },
+    });
+    expect(await asOwner(running, 'POST', '/admin/invites', {})).toMatchObject({ status: 507 });
+    for (const command of [
+      ['keys', 'create'],
+      ['invite', '--no-wait'],
+      ['settings', 'set', 'server.port', '4001'],
+    ]) {
+      const { code, stderr } = await cli(...command);
+      expectNoStack(stderr);
+      if (command[0] !== 'invite') expect([code, stderr]).toEqual([1, expect.stringMatching(/disk .*full/)]);
+    }
+    for (const key of made) expect(await modelsWith(running, key)).toBe(200);
+    await makeRoom();
+    await until(async () => (await healthOf(running))['status'] === 'healthy');
+    for (const key of [...made, await makeKey(running)]) expect(await modelsWith(running, key)).toBe(200);
+    expectNoStack(running.log());
+  });
+
+  test('lets a key be revoked at once, says that this is not durable yet, and makes it so when there is room', async () => {
+    const running = await start();
+    const keys: Key[] = [];
+    for (let count = 0; count < KEYS; count++) keys.push(await makeKey(running));
+    const spared = await makeKey(running);
+    fill();
+    await untilDegraded(running);
+    const durable: unknown[] = [];
+    for (const key of keys.slice(1)) {
+      const { status, body } = await asOwner(running, 'DELETE', `/admin/keys/${key.id}`);
+      expect([status, body]).toEqual([
+        body['durable'] === true ? 200 : 202,
+        { id: key.id, revoked: true, already: false, cut: 0, durable: expect.any(Boolean) },
+      ]);
+      durable.push(body['durable']);
+      expect(await modelsWith(running, key)).toBe(401);
+    }
+    expect(durable).toContain(false);
+    const { code, stderr, stdout } = await cli('keys', 'revoke', keys[0]!.id, '--json');
+    expect(JSON.parse(stdout)).toEqual({ revoked: [keys[0]!.id], cut: 0, durable: false });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('if it ends before, what was revoked counts again')]);
+    expect(await modelsWith(running, spared)).toBe(200);
+    await makeRoom();
+    await until(async () => (await healthOf(running))['status'] === 'healthy');
+    running.process.kill('SIGKILL');
+    const again = await start();
+    for (const key of keys) expect(await modelsWith(again, key)).toBe(401);
+    expect(await modelsWith(again, spared)).toBe(200);
+    expect(await cli('audit', 'verify')).toMatchObject({ code: 0 });
+    expectNoStack(running.log());
+  });
+
+  test('keeps a start from happening with words, and not the next one', async () => {
+    fill();
+    expect(await cli('serve', '--port', '0')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^postern: the disk that holds \S+ is full \((ENOSPC|SQLITE_FULL)\)\. Make room/),
+    });
+    await makeRoom();
+    await start();
+  });
+});
+
+function expectNoStack(words: string): void {
+  expect(words).not.toMatch(/^\s+at |something went wrong inside|Unhandled|node:internal/m);
+}
