@@ -176,6 +176,8 @@ class RunnerProcess {
     const id = this.#lastId;
     let impatience: NodeJS.Timeout | undefined;
     const giveUp = (): void => {
+      // Whoever leaves with the end of a complete answer unread: the runner owes no word about that one any more.
+      if (!this.#calls.has(id)) return;
       this.#send({ type: 'abort', id });
       impatience ??= setTimeout(() => void this.stop(), this.#abortPatienceMs);
     };

@@ -1,5 +1,6 @@
 /** A runner that misbehaves, as a test double; what the real one does is tested from outside (`e2e/runner`). */
 import { expect, test } from 'vitest';
+import { deferred } from '../../../core/deferred.ts';
 import { SERVICE } from '../../../core/inference/call-owner.ts';
 import { startRunner, type Runner } from '../../../core/inference/runner-process.ts';
 import type { LoadRequest } from '../../../core/inference/runner/protocol.ts';
@@ -43,6 +44,19 @@ test.each(['signal', 'cancel'])(
     await expect(runner.stream(call, { onSettled: () => undefined })).rejects.toMatchObject({ code: 'engine_failed' });
   },
 );
+
+test('whoever leaves an answer that is complete, and not read to its end, stops nobody’s runner', async () => {
+  const { runner } = await start('obedient-runner.mjs');
+  const settled = deferred<void>();
+  const stream = await runner.stream({ ...call, maxOutputTokens: 0 }, { onSettled: () => settled.resolve() });
+  await settled.promise;
+  await stream.cancel();
+  // A millisecond later it would be killed.
+  for (let turn = 0; turn < 20; turn += 1) {
+    await expect(runner.countPromptTokens(call, new AbortController().signal)).resolves.toBe(1);
+  }
+  await runner.stop();
+});
 
 test('a start that nobody waits for any more is ended with its reason', async () => {
   const leave = new AbortController();
