@@ -19,7 +19,7 @@ import {
 import { freeGpuBytes } from './gpu-memory.ts';
 import { planLoad, type LoadPlan, type WantedLoad } from './load-plan.ts';
 import { refuseEndlessPrompt } from './prompt-size.ts';
-import { Residency, type ResidentModel, type Use } from './residency.ts';
+import { NO_ROOM, Residency, type ResidentModel, type Use } from './residency.ts';
 import type { GenerateRequest, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
 import { availableMemoryBytes } from './system-memory.ts';
 import type { MemoryFacts } from './memory-facts.ts';
@@ -119,6 +119,7 @@ interface CallCount {
 
 interface WaitingCall {
   readonly model: InstalledModel;
+  readonly isGuest: boolean;
   /** False for a call that only asks something of the model. */
   readonly generates: boolean;
   start(use: Use): void;
@@ -240,7 +241,7 @@ class Local {
     this.#makePlace(owner, model);
     this.#inflight.set(model.id, count);
     count.queued += 1;
-    const use = await this.#turn(owner, { model, generates }, signal).finally(() => (count.queued -= 1));
+    const use = await this.#turn(owner, { model, generates, isGuest: owner.isGuest }, signal).finally(() => (count.queued -= 1));
     count.running += 1;
     return {
       runner: use.runner,
@@ -268,7 +269,7 @@ class Local {
     this.#giveUp(excess, refusal);
   }
 
-  #turn(owner: CallOwner, wanted: Pick<WaitingCall, 'model' | 'generates'>, signal: AbortSignal): Promise<Use> {
+  #turn(owner: CallOwner, wanted: Omit<WaitingCall, 'start' | 'fail'>, signal: AbortSignal): Promise<Use> {
     return new Promise((resolve, reject) => {
       const settle = (): void => signal.removeEventListener('abort', giveUp);
       const call: WaitingCall = {
@@ -294,7 +295,7 @@ class Local {
     const ahead: WaitingCall[] = [];
     for (const call of this.#line.inTurn()) {
       const admission = this.#residency.admit(call);
-      if (admission === 'absent') this.#residency.load(call.model, new Set(ahead));
+      if (admission === 'absent') this.#residency.load(call.model, { ahead: new Set(ahead), mayUnload: !call.isGuest });
       if (admission === 'absent' || admission === 'busy') ahead.push(call);
       else {
         this.#line.remove(call);
@@ -312,7 +313,9 @@ class Local {
   }
 
   #failAll(model: InstalledModel, error: unknown): void {
-    for (const call of this.#line.inTurn().filter((one) => one.model.path === model.path)) {
+    // Whoever is no guest and asked meanwhile has it tried again.
+    const failed = (call: WaitingCall): boolean => call.model.path === model.path && (error !== NO_ROOM || call.isGuest);
+    for (const call of this.#line.inTurn().filter(failed)) {
       this.#line.remove(call);
       call.fail(error);
     }

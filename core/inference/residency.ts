@@ -31,6 +31,12 @@ export interface ResidencyOptions {
   readonly closing: AbortSignal;
 }
 
+/** Why a guest's model is not loaded: another would have to go, and whoever uses that one would wait for it again. */
+export const NO_ROOM = new ServiceError(
+  'overloaded',
+  'Another model is loaded, which a web page may not have unloaded. Ask for that one, or try again later.',
+);
+
 /** A model's runner, for as long as a call needs it. */
 export interface Use {
   readonly runner: Runner;
@@ -70,6 +76,8 @@ interface Loading {
   readonly model: InstalledModel;
   /** The calls that came before: they may still use the models that have to make room. */
   readonly ahead: ReadonlySet<unknown>;
+  /** False: it is loaded where there is room, or not at all (`NO_ROOM`). */
+  readonly mayUnload: boolean;
   readonly cancel: AbortController;
   done: Promise<void>;
   needsRoom: boolean;
@@ -98,9 +106,9 @@ export class Residency {
   }
 
   /** Begins to load an absent model; `onChange` or `onLoadFailed` tell of its end. */
-  load(model: InstalledModel, ahead: ReadonlySet<unknown>): void {
+  load(model: InstalledModel, wanted: Pick<Loading, 'ahead' | 'mayUnload'>): void {
     const cancel = new AbortController();
-    const loading: Loading = { model, ahead, cancel, needsRoom: true, done: Promise.resolve() };
+    const loading: Loading = { model, ...wanted, cancel, needsRoom: true, done: Promise.resolve() };
     this.#loading = loading;
     loading.done = this.#load(loading);
   }
@@ -154,7 +162,7 @@ export class Residency {
   }
 
   /** @returns how to load the model now that there is room for it */
-  async #makeRoom({ model }: Loading, signal: AbortSignal): Promise<LoadPlan> {
+  async #makeRoom({ model, mayUnload }: Loading, signal: AbortSignal): Promise<LoadPlan> {
     const { plan, eviction } = this.#options;
     for (;;) {
       signal.throwIfAborted();
@@ -167,6 +175,7 @@ export class Residency {
       const best = await plan(model, free);
       const isRoomEnough = eviction === 'strict' ? others.length === 0 : best?.isReduced === false;
       if (best !== undefined && (isRoomEnough || others.length === 0)) return best;
+      if (!mayUnload) throw NO_ROOM;
       const idle = others.find(({ users }) => users === 0);
       if (idle !== undefined) await this.#evict(idle);
       else if (best !== undefined && eviction === 'flexible') return best;

@@ -74,6 +74,13 @@ function call(id: string, owner = '', name = id) {
   };
 }
 
+/** A call that was answered. */
+async function answered(id: string, owner = ''): Promise<void> {
+  const one = call(id, owner);
+  await one.began;
+  await one.leave();
+}
+
 const residents = () => inference.status().residents.map(({ id }) => id);
 const count = (id: string) => inference.status().inflight.get(id) ?? { running: 0, queued: 0 };
 const untilWaiting = (id: string, queued: number) => until(() => count(id).queued === queued);
@@ -259,6 +266,32 @@ describe('one model', () => {
     await expect(call('a', 'many').began).rejects.toMatchObject({ code: 'overloaded' });
     await untilWaiting('a', MAX_QUEUED);
     for (const { leave } of [few, ...waiting, held]) await leave();
+  });
+
+  test("a guest has no model unloaded: it is refused while another one is loaded, and others' calls are not", async () => {
+    start({ eviction: 'strict' });
+    await answered('a');
+    await expect(call('b', 'guest 1').began).rejects.toMatchObject({ code: 'overloaded', message: /web page/ });
+    expect(residents()).toEqual(['a']);
+    // Whoever may have it unloaded gets their model, though a guest asked first.
+    const refused = call('b', 'guest 2');
+    const owner = call('b', 'owner');
+    await owner.began;
+    expect(residents()).toEqual(['b']);
+    await owner.leave();
+    await refused.leave();
+    await inference.unload('b');
+    await answered('a', 'guest 1');
+  });
+
+  test('a guest has a model loaded beside others where there is room', async () => {
+    start({ eviction: 'flexible' });
+    await answered('a');
+    await answered('b', 'guest');
+    expect(residents().toSorted()).toEqual(['a', 'b']);
+    freeBytes = 3 * GB;
+    await expect(call('c2', 'guest').began).rejects.toMatchObject({ code: 'overloaded' });
+    expect(residents().toSorted()).toEqual(['a', 'b']);
   });
 
   test('guests wait until nobody else does, and give up their places', async () => {
