@@ -54,6 +54,8 @@ export interface GatewayRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The body's value, on a route that reads no stream. @throws {RequestError} `bad_request` if it is no JSON */
   readonly json: () => unknown;
+  /** How long it was. */
+  readonly bodyBytes: number;
   /** The body of a route that reads one. @throws {RequestError} `body_too_large` or `request_timeout`, when that shows */
   readonly stream: AsyncIterable<Uint8Array>;
   /** Whom limits count the request under; see `sourceOf`. */

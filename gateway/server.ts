@@ -335,6 +335,7 @@ async function answer({ request, reply, route, options, found, noteIgnored }: An
       query,
       headers: request.headers,
       json: () => body.json(),
+      bodyBytes: body.bytes,
       stream: isStream(request.body) ? request.body : noBody(),
       party: found.provenance.source,
       signal: gone.signal,

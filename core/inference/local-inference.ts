@@ -241,7 +241,9 @@ class Local {
     this.#makePlace(owner, model);
     this.#inflight.set(model.id, count);
     count.queued += 1;
-    const use = await this.#turn(owner, { model, generates, isGuest: owner.isGuest }, signal).finally(() => (count.queued -= 1));
+    const use = await this.#turn(owner, { model, generates, isGuest: owner.isGuest }, signal).finally(
+      () => (count.queued -= 1),
+    );
     count.running += 1;
     return {
       runner: use.runner,
@@ -314,7 +316,8 @@ class Local {
 
   #failAll(model: InstalledModel, error: unknown): void {
     // Whoever is no guest and asked meanwhile has it tried again.
-    const failed = (call: WaitingCall): boolean => call.model.path === model.path && (error !== NO_ROOM || call.isGuest);
+    const failed = (call: WaitingCall): boolean =>
+      call.model.path === model.path && (error !== NO_ROOM || call.isGuest);
     for (const call of this.#line.inTurn().filter(failed)) {
       this.#line.remove(call);
       call.fail(error);

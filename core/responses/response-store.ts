@@ -15,6 +15,12 @@ export const RESPONSE_LIFETIME_MS = 24 * 60 * 60 * 1000;
 /** Of each owner; the oldest go first. A whole conversation must fit into memory, so all of them may. */
 const DEFAULT_LIMITS: StoreLimits = { maxResponses: 2_000, maxBytes: 128 * 1024 * 1024 };
 
+/**
+ * Of a response with all that it goes on from. A conversation is read, parsed and sent to a model as a whole, each time
+ * that it goes on; a million tokens have room in here.
+ */
+export const MAX_CONVERSATION_BYTES = 4 * 1024 * 1024;
+
 /** Of each guest. */
 const GUEST_LIMITS: StoreLimits = { maxResponses: 50, maxBytes: 8 * 1024 * 1024 };
 
@@ -43,6 +49,8 @@ export interface ResponseStore {
   /** The same for a guest. Without room for guests nothing is stored. */
   saveForGuest(owner: string, response: StoredResponse): void;
   hasRoomForGuests(): boolean;
+  /** Whether so many bytes more can go on from this response, or begin a conversation. */
+  hasRoomInConversation(owner: string, previousId: string | undefined, bytes: number): boolean;
   find(owner: string, id: string): StoredResponse | undefined;
   /** All that led to a response, itself included, oldest first; `undefined` when any of it is missing. */
   conversation(owner: string, id: string): readonly StoredResponse[] | undefined;
@@ -90,6 +98,10 @@ export function createResponseStore({
     save: (owner, response) => save.immediate(owner, response, false),
     saveForGuest: (owner, response) => save.immediate(owner, response, true),
     hasRoomForGuests,
+    hasRoomInConversation(owner, id, bytes) {
+      const held = id === undefined ? 0 : (statements.conversationBytes.get({ owner, id })?.bytes ?? 0);
+      return held + bytes <= MAX_CONVERSATION_BYTES;
+    },
     find(owner, id) {
       const row = statements.find.get({ owner, id, now: now() });
       return row && storedResponse(row);
@@ -161,6 +173,14 @@ function prepareStatements(database: Database) {
          WHERE r.owner = @owner
        )
        SELECT r.id, r.previous_id, r.input, r.body FROM responses r JOIN chain ON r.id = chain.id ORDER BY depth DESC`,
+    ),
+    conversationBytes: database.prepare<[Pick<Asked, 'owner' | 'id'>], { readonly bytes: number }>(
+      `WITH RECURSIVE chain (id, previous_id) AS (
+         SELECT id, previous_id FROM responses WHERE id = @id AND owner = @owner
+         UNION
+         SELECT r.id, r.previous_id FROM responses r JOIN chain ON r.id = chain.previous_id WHERE r.owner = @owner
+       )
+       SELECT coalesce(sum(r.bytes), 0) AS bytes FROM responses r JOIN chain ON r.id = chain.id`,
     ),
     hide: database.prepare<[Asked]>(
       'UPDATE responses SET expires_at_ms = 0 WHERE id = @id AND owner = @owner AND expires_at_ms > @now',

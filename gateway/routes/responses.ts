@@ -34,13 +34,16 @@ export const createResponse: Route = {
   summary: 'Open Responses.',
   body: responsesRequestSchema,
   encodeError,
-  async handle({ json, caller, signal }, { inference, responses, storage, now }) {
+  async handle({ json, bodyBytes, caller, signal }, { inference, responses, storage, now }) {
     const owner = ownerOf(caller);
     const key = objectId('');
     const asked = parseResponsesBody(json());
-    const isRefused = asked.store !== false && isGuest(caller) && !responses.hasRoomForGuests();
+    const previousId = asked.previous_response_id ?? undefined;
+    const hasRoom =
+      responses.hasRoomInConversation(owner, previousId, bodyBytes) &&
+      (!isGuest(caller) || responses.hasRoomForGuests());
+    const isRefused = asked.store !== false && !hasRoom;
     const sent = isRefused ? { ...asked, store: false } : asked;
-    const previousId = sent.previous_response_id ?? undefined;
     const request = parseResponsesRequest(sent, { key, ...earlier({ responses, owner, previousId }) });
     const model = await inference.languageModel(request.model);
     const call = { ...request.call, abortSignal: signal };

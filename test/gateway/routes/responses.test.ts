@@ -84,6 +84,7 @@ async function ask(route: Route, { as = 'owner', body, id, query = '', signal }:
     query: new URLSearchParams(query),
     headers: {},
     json: () => ({ model: 'm', input: 'Hello', ...body }),
+    bodyBytes: JSON.stringify(body ?? {}).length,
     stream: (async function* () {})(),
     party: '',
     signal: signal ?? new AbortController().signal,
@@ -128,6 +129,19 @@ describe('one caller has nothing of another’s', () => {
 });
 
 describe('what is stored', () => {
+  test('a conversation of up to 4 MiB; what goes beyond is answered, not stored, and says so', async () => {
+    const half = 'x'.repeat(2 * 1024 * 1024 - 10_000);
+    const first = await create({ body: { input: half } });
+    const second = await create({ body: { input: half, previous_response_id: first.id } });
+    expect(second).toMatchObject({ store: true });
+    const third = await ask(createResponse, { body: { input: half, previous_response_id: second.id } });
+    expect(third).toMatchObject({ headers: { 'x-postern-ignored': 'store' }, body: { store: false } });
+    await expect(ask(getResponse, { id: (third.body as unknown as Response).id })).rejects.toThrow(notFound);
+    // It was given all that came before, and one that is short still goes on from there.
+    expect(calls.at(-1)?.prompt).toHaveLength(5);
+    expect(await create({ body: { previous_response_id: second.id } })).toMatchObject({ store: true });
+  });
+
   test('the answer, streamed or not, with all that its conversation has', async () => {
     const first = await create({ body: { input: 'one' } });
     const reply = await ask(createResponse, { body: { input: 'two', previous_response_id: first.id, stream: true } });
