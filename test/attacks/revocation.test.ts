@@ -186,8 +186,9 @@ describe('A revoked device that hangs on at a relay', () => {
     const revoked = await service.cli('devices', 'revoke', device.grant.deviceId);
     expect(revoked).toMatchObject({ code: 0, stderr: expect.stringMatching(/Revoked: .*\.\n$/) });
     expect(await joined.closed).toMatchObject({ code: RELAY_CODE.revoked });
+    // What a relay tells everyone whom it does not know.
     for (const days of [-1, 0, 1]) {
-      await expect(join(relay.url, routingId, tagOf(days))).rejects.toMatchObject({ code: RELAY_CODE.notAllowed });
+      await expect(join(relay.url, routingId, tagOf(days))).rejects.toMatchObject({ code: RELAY_CODE.offline });
     }
     expect(service.running.door.counts().calls).toBe(0);
     expect([...service.running.inference.status().inflight]).toEqual([]);

@@ -11,6 +11,8 @@ interface InviteModel {
   readonly id: string;
   readonly expiresAtS: number;
   readonly withBearerKey: boolean;
+  /** How many devices had been paired when it was made. */
+  readonly devicesBefore: number;
   isClosed: boolean;
   /** Its answer, and whom it was given. */
   use?: { readonly device: DeviceModel; readonly answer: Uint8Array };
@@ -62,7 +64,8 @@ class World {
       const create = () => invites.create({ lifetimeS: 60, withBearerKey: one.withBearerKey });
       if (isFull) return expect(create).toThrow('open already');
       const { id, expiresAtS } = create().invite;
-      this.#invites.push({ id, expiresAtS, withBearerKey: one.withBearerKey, isClosed: false });
+      const devicesBefore = this.#devices.length;
+      this.#invites.push({ id, expiresAtS, withBearerKey: one.withBearerKey, devicesBefore, isClosed: false });
     }
     const invite = 'pick' in one ? this.#invites.at(-1 - one.pick) : undefined;
     const device = 'pick' in one ? this.#devices.at(-1 - one.pick) : undefined;
@@ -93,8 +96,13 @@ class World {
 
   #foreseen(invite: InviteModel, deviceNumber: number): 'new' | 'repeated' | 'used' | 'over' {
     if (invite.isClosed || this.#nowS >= invite.expiresAtS) return 'over';
-    if (invite.use === undefined) return 'new';
+    if (invite.use === undefined) return this.#isOvertaken(invite, deviceNumber) ? 'over' : 'new';
     return invite.use.device.number === deviceNumber ? 'repeated' : 'used';
+  }
+
+  /** An invite does not take the place of a pairing that came after it. */
+  #isOvertaken({ devicesBefore }: InviteModel, deviceNumber: number): boolean {
+    return this.#devices.slice(devicesBefore).some((one) => one.number === deviceNumber && !one.isRevoked);
   }
 
   #redeem(invite: InviteModel, deviceNumber: number): void {
