@@ -22,7 +22,8 @@ export const pair: Command = {
        postern pair --discover [URL] [--name TEXT] [--json]
 
 Reads an invite from standard input, or asks for it: the text "SVC:…" that "postern invite" prints at home. Shows whose
-it is before anything is sent, and asks. The keys that come of it are kept where this machine keeps secrets.
+it is before anything is sent, and asks on a terminal; in a pipe, the invite is the yes. The keys that come of it are kept
+where this machine keeps secrets.
 
 With --discover no invite is needed: lists the gateways in this network, or asks the one at URL. The one you choose shows
 six digits ("postern approvals" there); type them here, or give them on standard input, a line for each try.

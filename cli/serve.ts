@@ -125,7 +125,10 @@ function sayExposed(
   const hasKey = listHere(home).some(({ status }) => status === 'active');
   if (!hasKey)
     terminal.say('There is none yet: "postern invite" pairs a device, "postern keys create" makes a plain one.');
-  if (settings['pairing.discovery']) terminal.say('To pair one: "postern pair --discover" there, and its code here.');
+  if (settings['pairing.discovery'])
+    terminal.say(
+      'To pair one without an invite: "postern pair --discover" there; "postern approvals" here shows its code.',
+    );
 }
 
 function sayOpenToPages({ terminal }: Pick<CommandContext, 'terminal'>): void {

@@ -170,7 +170,7 @@ const STORAGE_MESSAGES = {
 
 const REFUSAL_MESSAGES: Readonly<Record<Refusal, string>> = {
   unauthenticated:
-    'This needs an access key that counts: send it as "Authorization: Bearer svc-v1…" or as "x-api-key".',
+    'This needs a valid access key: send it as "Authorization: Bearer svc-v1…" or as "x-api-key". Only programs on the same machine that run as the same user as the service need none.',
   forbidden:
     'This can only be called on the machine that the service runs on, by a program of the same user, and not with an access key.',
   foreign_host:

@@ -304,7 +304,7 @@ describe('read without a server', () => {
 
   test('a database without a log, and one of a later version', () => {
     database.exec("UPDATE schema_versions SET version = 99 WHERE module = 'request_log'");
-    expect(() => openRequestLog(home)).toThrow('another version');
+    expect(() => openRequestLog(home)).toThrow('written by a newer version of Postern');
     database.exec("DELETE FROM schema_versions WHERE module = 'request_log'");
     expect(openRequestLog(home)).toBeUndefined();
   });
