@@ -15,12 +15,10 @@ import { messageSchema, parsePrompt, systemSchema } from './anthropic-messages.t
 import { parallelToolCalls, parseTools, toolChoiceSchema, toolsSchema } from './anthropic-tools.ts';
 import { defined } from './defined.ts';
 import { effortOptions } from './reasoning-effort.ts';
+import { stopSequencesSchema } from './stop-sequences.ts';
 
 /** The contract's default for this style. The owner's settings and the model's own file go before it. */
 const DEFAULT_TEMPERATURE = 1;
-
-/** Each one is looked for in every piece of text. */
-const MAX_STOP_SEQUENCES = 16;
 
 const display = z.enum(['summarized', 'omitted']).nullish();
 
@@ -61,7 +59,7 @@ export const messagesRequestSchema = countTokensRequestSchema.extend({
   temperature: z.number().min(0).max(1).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
   top_k: z.int().min(0).nullish(),
-  stop_sequences: z.array(z.string().min(1)).max(MAX_STOP_SEQUENCES).nullish(),
+  stop_sequences: stopSequencesSchema.nullish(),
   stream: z.boolean().nullish(),
 });
 

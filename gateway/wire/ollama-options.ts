@@ -11,8 +11,7 @@ import type { ModelCall, ModelOptions } from '../../core/inference/model-port.ts
 import { RequestError } from '../errors.ts';
 import { defined } from './defined.ts';
 import { effortOptions } from './reasoning-effort.ts';
-
-const MAX_STOP_SEQUENCES = 16;
+import { stopSequenceSchema, stopSequencesSchema } from './stop-sequences.ts';
 
 export const optionsSchema = z.looseObject({
   temperature: z.number().min(0).max(2).nullish(),
@@ -25,7 +24,7 @@ export const optionsSchema = z.looseObject({
   seed: z.int().nullish(),
   num_predict: z.int().min(-2).nullish(),
   num_ctx: z.int().min(1).nullish(),
-  stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(MAX_STOP_SEQUENCES)]).nullish(),
+  stop: z.union([stopSequenceSchema, stopSequencesSchema]).nullish(),
 });
 type Options = z.output<typeof optionsSchema>;
 

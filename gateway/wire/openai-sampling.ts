@@ -2,9 +2,7 @@
 import { z } from 'zod';
 import type { ModelCall } from '../../core/inference/model-port.ts';
 import { defined } from './defined.ts';
-
-/** Strings of no length match everywhere; OpenAI allows 4 stops, other servers more. */
-const MAX_STOP_SEQUENCES = 16;
+import { stopSequenceSchema, stopSequencesSchema } from './stop-sequences.ts';
 
 export const samplingFields = {
   temperature: z.number().min(0).max(2).nullish(),
@@ -15,7 +13,7 @@ export const samplingFields = {
   presence_penalty: z.number().min(-2).max(2).nullish(),
   repetition_penalty: z.number().positive().max(10).nullish(),
   seed: z.int().nullish(),
-  stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(MAX_STOP_SEQUENCES)]).nullish(),
+  stop: z.union([stopSequenceSchema, stopSequencesSchema]).nullish(),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
 };
