@@ -230,6 +230,10 @@ async function judgeRequest({ request, reply, route, live, locate, identifier }:
   const { headers, headersDistinct, socket } = request.raw;
   // Only a real socket has an address worth believing: a request made in process looks as if it came from 127.0.0.1.
   if (!(socket instanceof Socket)) return judgeInner(reply, route, identifier);
+  // Two names may mean two machines, depending on who reads them (RFC 9112, 3.2).
+  if ((headersDistinct['host']?.length ?? 0) > 1) {
+    throw new RequestError('bad_request', 'The request has more than one Host header.');
+  }
   const provenance = await locate(request.raw);
   // What is told only once, that a connection has ended, would be waited for in vain from here on.
   if (socket.destroyed) throw new RequestError('bad_request', 'The request was cut off.');

@@ -85,16 +85,29 @@ describe('a page that is sent by another machine calls this one by one of its na
     expect(bodies.map(({ body }) => body.includes('"version"'))).toEqual([true, false]);
   });
 
+  /** The status line of the answer to a request that no client would send. */
+  async function answerTo(head: string): Promise<string | undefined> {
+    const socket = connect(server.port, '127.0.0.1');
+    await once(socket, 'connect');
+    socket.write(`${head}\r\n\r\n`);
+    return (await text(socket)).split('\r\n')[0];
+  }
+
   test('without any name (HTTP/1.0) there is inference and no more', async () => {
-    const answerTo = async (path: string) => {
-      const socket = connect(server.port, '127.0.0.1');
-      await once(socket, 'connect');
-      socket.write(`GET ${path} HTTP/1.0\r\n\r\n`);
-      return (await text(socket)).split('\r\n')[0];
-    };
-    expect(await answerTo('/v1/models')).toBe('HTTP/1.1 200 OK');
+    expect(await answerTo('GET /v1/models HTTP/1.0')).toBe('HTTP/1.1 200 OK');
     for (const path of ['/admin/keys', '/agents', '/mcp/tools']) {
-      expect(await answerTo(path)).toBe('HTTP/1.1 403 Forbidden');
+      expect(await answerTo(`GET ${path} HTTP/1.0`)).toBe('HTTP/1.1 403 Forbidden');
+    }
+  });
+
+  test('with two names there is nothing, whichever comes first', async () => {
+    for (const names of [
+      ['127.0.0.1', 'evil.example'],
+      ['evil.example', '127.0.0.1'],
+      ['127.0.0.1', '127.0.0.1'],
+    ]) {
+      const head = ['GET /admin/keys HTTP/1.1', ...names.map((name) => `Host: ${name}`), 'Connection: close'];
+      expect(await answerTo(head.join('\r\n'))).toBe('HTTP/1.1 400 Bad Request');
     }
   });
 
