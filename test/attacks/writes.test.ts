@@ -13,7 +13,8 @@ import { until } from '../support/wait.ts';
 const preload = new URL('../support/failing-writes.mjs', import.meta.url).href;
 const crypto = gatewayCrypto('node');
 /** Of all writes, where not all of them are tried. */
-const SAMPLES = 8;
+const SAMPLES = 6;
+const SAMPLES_OF_COMMAND = 3;
 
 let folder: string;
 let homes = 0;
@@ -42,11 +43,11 @@ function newFault(write: number): Fault {
 }
 
 /** Numbers from 1 to `count`: all of them, or some by the seed. */
-function chosen(count: number): readonly number[] {
+function chosen(count: number, samples: number): readonly number[] {
   const all = Array.from({ length: count }, (_, index) => index + 1);
   if (isThorough) return all;
-  const step = count / SAMPLES;
-  return Array.from({ length: SAMPLES }, (_, index) => 1 + Math.floor(((index + (seed % 97) / 97) * step) % count));
+  const step = count / samples;
+  return Array.from({ length: samples }, (_, index) => 1 + Math.floor(((index + (seed % 97) / 97) * step) % count));
 }
 
 function expectNoStack(words: string): void {
@@ -242,7 +243,7 @@ describe('a disk that refuses one write', () => {
     const writes = await counting.writes();
     // The start, the identity, keys, pairings, answers, the log: fewer would mean that they are not seen.
     expect(writes.length).toBeGreaterThan(60);
-    await eachOf(chosen(writes.length), async (number) => {
+    await eachOf(chosen(writes.length, SAMPLES), async (number) => {
       await live(newFault(number)).catch((error: unknown) => {
         throw new Error(`write ${writes[number - 1]} (of ${writes.length})`, { cause: error });
       });
@@ -267,7 +268,7 @@ describe('a disk that refuses one write of a command', () => {
       const counting = newFault(0);
       expect(await run(counting)).toMatchObject({ code: 0 });
       const writes = await counting.writes();
-      for (const number of chosen(writes.length)) {
+      for (const number of chosen(writes.length, SAMPLES_OF_COMMAND)) {
         const fault = newFault(number);
         const { code, stderr } = await run(fault);
         expectNoStack(stderr);
