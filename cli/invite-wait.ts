@@ -5,7 +5,7 @@ import { printable } from '../core/printable.ts';
 import { approvalEventSchema, type WireApproval, type WireApprovalEvent } from '../gateway/wire/approvals.ts';
 import { inviteStateSchema, type InviteResource, type InviteState } from '../gateway/wire/pairings.ts';
 import { CommandError, type CommandContext, type Terminal } from './command.ts';
-import type { LiveServer } from './live-server.ts';
+import { UnansweredError, type LiveServer } from './live-server.ts';
 
 const POLL_MS = 500;
 
@@ -36,7 +36,7 @@ async function poll(server: LiveServer, { id, expires_at }: InviteResource, stop
       await sleep(POLL_MS, undefined, { signal: stop }).catch(() => undefined);
     }
   } catch (error) {
-    if (error instanceof CommandError) throw error;
+    if (error instanceof CommandError && !(error instanceof UnansweredError)) throw error;
     throw new CommandError(
       `the service has gone. When it is back, the invite is good until ${expires_at}; "postern invite close ${id}" ends it.`,
       { cause: error },

@@ -88,11 +88,14 @@ function jsonOf(response: Response): Promise<unknown> {
   return response.json().catch(() => undefined);
 }
 
+/** The service was asked, and nobody knows what became of that. */
+export class UnansweredError extends CommandError {}
+
 /** @returns what to tell the owner, or the error itself where it was asked for */
 function unansweredError({ method, path, signal }: Question, error: unknown): unknown {
   if (signal?.aborted === true || !(error instanceof Error)) return error;
   const what = error.name === 'TimeoutError' ? 'did not answer in time' : 'ended before it answered';
-  return new CommandError(
+  return new UnansweredError(
     `the service ${what} (${method} /admin/${path}), and may have done what it was asked for all the same. Look, and try again; if it goes on, "postern stop" ends the service.`,
   );
 }

@@ -78,16 +78,26 @@ export interface Running {
   readonly shutDown: AbortSignal;
 }
 
+/** What is the system's own, unless a test runs in a time of its own. */
+export interface SystemParts {
+  readonly clock?: DoorClock;
+  readonly openPeers?: () => Promise<PeerProcesses>;
+}
+
 /** The clock of sealed sessions and calls. */
 export type DoorClock = Pick<DoorOptions, 'now' | 'elapsed' | 'setTimer'>;
 
 const DOOR_CLOCK: DoorClock = { now: () => Date.now(), elapsed: () => performance.now(), setTimer: setProcessTimer };
 
 /** @throws {CommandError} where the port is not to be had */
-export async function startService(settings: Settings, context: CommandContext, clock = DOOR_CLOCK): Promise<Running> {
+export async function startService(
+  settings: Settings,
+  context: CommandContext,
+  { clock = DOOR_CLOCK, openPeers = openPeerProcesses }: SystemParts = {},
+): Promise<Running> {
   const startedAtMs = Date.now();
   await checkCrypto(settings['channel.crypto']);
-  const { facts, place, token, ...parts } = await assemble(settings, { context, clock, startedAtMs });
+  const { facts, place, token, ...parts } = await assemble(settings, { context, clock, openPeers, startedAtMs });
   const { listener, identity } = parts;
   const { port, hosts } = await listen(listener, settings);
   Object.assign(place, { port, hosts });
@@ -100,6 +110,7 @@ export async function startService(settings: Settings, context: CommandContext, 
 interface Assembling {
   readonly context: CommandContext;
   readonly clock: DoorClock;
+  readonly openPeers: () => Promise<PeerProcesses>;
   readonly startedAtMs: number;
 }
 
@@ -111,9 +122,12 @@ interface Assembled extends Omit<Running, 'port' | 'hosts' | 'advertisement'> {
 }
 
 /** All of it, wired together; nobody can come in yet. */
-async function assemble(settings: Settings, { context, clock, startedAtMs }: Assembling): Promise<Assembled> {
+async function assemble(
+  settings: Settings,
+  { context, clock, openPeers, startedAtMs }: Assembling,
+): Promise<Assembled> {
   const { home, terminal } = context;
-  const peers = await openPeerProcesses();
+  const peers = await openPeers();
   const shutDown = new AbortController();
   const kept = openStorage(home, { terminal, clock });
   const { database, storage, now } = kept;

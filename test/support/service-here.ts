@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { endService, startService, type DoorClock, type Running } from '../../cli/service.ts';
 import { resolveSettings } from '../../core/config/settings.ts';
+import { untoldPeers } from '../../gateway/peer-process.ts';
 import { runCli, type CliResult } from './server.ts';
 import { silentTerminal } from './silent-terminal.ts';
 
@@ -31,7 +32,11 @@ export async function startServiceHere(
   });
   const { signal: never } = new AbortController();
   const context = { home, terminal: silentTerminal, environment, stop: never, stopNow: never };
-  const running = await startService(settings, context, doorClock);
+  // As the command line does, before anything is written.
+  process.umask(0o077);
+  // In a time that runs faster, clients give up before the system has said whose process they are.
+  const fast = doorClock && { clock: doorClock, openPeers: () => Promise.resolve(untoldPeers) };
+  const running = await startService(settings, context, fast);
   await running.identity.begin();
   let stopped: Promise<void> | undefined;
   return {
