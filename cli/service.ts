@@ -97,7 +97,12 @@ export async function startService(
 ): Promise<Running> {
   const startedAtMs = Date.now();
   await checkCrypto(settings['channel.crypto']);
-  const { facts, place, token, ...parts } = await assemble(settings, { context, clock, openPeers, startedAtMs });
+  const { facts, place, token, ...parts } = await assemble(settings, {
+    context,
+    clock,
+    peers: await openPeers(),
+    startedAtMs,
+  });
   const { listener, identity } = parts;
   const { port, hosts } = await listen(listener, settings);
   Object.assign(place, { port, hosts });
@@ -110,7 +115,7 @@ export async function startService(
 interface Assembling {
   readonly context: CommandContext;
   readonly clock: DoorClock;
-  readonly openPeers: () => Promise<PeerProcesses>;
+  readonly peers: PeerProcesses;
   readonly startedAtMs: number;
 }
 
@@ -122,14 +127,10 @@ interface Assembled extends Omit<Running, 'port' | 'hosts' | 'advertisement'> {
 }
 
 /** All of it, wired together; nobody can come in yet. */
-async function assemble(
-  settings: Settings,
-  { context, clock, openPeers, startedAtMs }: Assembling,
-): Promise<Assembled> {
-  const { home, terminal } = context;
-  const peers = await openPeers();
+async function assemble(settings: Settings, { context, clock, peers, startedAtMs }: Assembling): Promise<Assembled> {
+  const { terminal } = context;
   const shutDown = new AbortController();
-  const kept = openStorage(home, { terminal, clock });
+  const kept = openStorage(context.home, { terminal, clock });
   const { database, storage, now } = kept;
   const models = openModels(settings, { context, database });
   const requestLog = openRequestLog(settings, { database, terminal, storage });

@@ -63,7 +63,9 @@ async function findOpen(path: string, mode: number, user: number): Promise<OpenP
   const found = await statOf(path, stat);
   if (found === undefined) return undefined;
   if (found.uid !== user) throw foreign(path, found.uid);
-  return (found.mode & GROUP_AND_OTHERS) === 0 ? undefined : { path, mode };
+  if ((found.mode & GROUP_AND_OTHERS) === 0) return undefined;
+  // What a link leads to may be anything, and somebody else's work may depend on its mode.
+  return mode === FILE_MODE && (await lstat(path)).isSymbolicLink() ? undefined : { path, mode };
 }
 
 async function statOf(path: string, look: (path: string) => Promise<Stats>): Promise<Stats | undefined> {

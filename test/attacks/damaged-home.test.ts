@@ -115,6 +115,18 @@ describe('a folder that others may use', () => {
     expect((await cli('keys', 'list')).stderr).toBe('');
   });
 
+  test('has no mode changed of what a link leads to', async () => {
+    const target = `${home}-elsewhere`;
+    await mkdir(home, { mode: 0o755 });
+    await writeFile(target, '{}');
+    await chmod(target, 0o644);
+    await symlink(target, join(home, 'settings.json'));
+    expect((await cli('settings', 'list')).code).toBe(0);
+    expect(await modeOf('.')).toBe('700');
+    expect((await stat(target)).mode & 0o777).toBe(0o644);
+    await rm(target);
+  });
+
   test.runIf(isRoot)('is refused where it is another user’s, and left as it is', async () => {
     await mkdir(home, { mode: 0o755 });
     await chown(home, NOBODY, NOBODY);

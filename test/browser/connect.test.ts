@@ -81,18 +81,17 @@ describe.skipIf(isBrowserMissing)('a web page on the second laptop', () => {
       'simple POST': 'failed',
       'preflighted POST': 'failed',
       'preflighted DELETE': 'failed',
-      // That there is something is all that it learns.
-      'blind GET': 'opaque 0',
-      'blind POST': 'opaque 0',
+      // Cross-Origin-Resource-Policy: not even that there is something.
+      'blind GET': 'failed',
+      'blind POST': 'failed',
       beacon: 'true',
       form: 'unreadable',
       image: 'failed',
       script: 'failed',
       'event source': 'failed',
     });
-    expect(new Set(answers)).toEqual(new Set(['GET 403', 'POST 403']));
-    // The browser does not even tell its own debugger of the answers that it keeps from scripts.
-    expect(answers.length).toBeGreaterThanOrEqual(4);
+    // The browser does not even tell its own debugger of most answers that it keeps from the page.
+    expect(new Set(answers.map((answer) => answer.split(' ').at(-1)))).toEqual(new Set(['403']));
     expect(await askedAtHome()).toEqual([]);
   });
 

@@ -95,11 +95,6 @@ describe('the digits that the gateway shows', () => {
     expect(await codeOf(lan.pairAt(lan.service.url))).toBe('code_not_offered');
     await lan.expectNothing();
   });
-
-  test('are asked for too often', async () => {
-    for (let count = 0; count < 6; count++) await describeGateway(lan.service.url);
-    expect(await codeOf(describeGateway(lan.service.url))).toBe('busy');
-  });
 });
 
 describe('a broken network', () => {

@@ -296,7 +296,10 @@ test('a file where the folder should be is named', async () => {
   offer('org/r', { [FILE]: model() });
   await putFile(modelsDir, 'a file where the folder should be');
   const refused = await pull('hf:org/r');
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(new RegExp(`${modelsDir}\\S* is a file where a folder should be`)) });
+  expect(refused).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(new RegExp(`${modelsDir}\\S* is a file where a folder should be`)),
+  });
   expect(refused.stderr).not.toContain('    at ');
 });
 
