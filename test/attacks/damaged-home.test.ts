@@ -92,14 +92,13 @@ describe('what is not what it should be', () => {
 });
 
 test('a program that may open only a few files says so', () => {
-  for (const limit of [24, 26, 27, 28]) {
-    const { status, stderr } = spawnSync(
-      'bash',
-      ['-c', `ulimit -n ${limit}; exec "$@"`, 'bash', process.execPath, cliPath, 'serve', '--port', '0'],
-      { env: { ...process.env, SVC_HOME: home, SVC_IDENTITY_STORE: 'vault' }, encoding: 'utf8' },
-    );
-    expectWords({ code: status, stdout: '', stderr }, 'ulimit -n');
-  }
+  // With fewer, Node itself does not start; with three more, the service does.
+  const { status, stderr } = spawnSync(
+    'bash',
+    ['-c', 'ulimit -n 24; exec "$@"', 'bash', process.execPath, cliPath, 'serve', '--port', '0'],
+    { env: { ...process.env, SVC_HOME: home, SVC_IDENTITY_STORE: 'vault' }, encoding: 'utf8', timeout: 100_000 },
+  );
+  expectWords({ code: status, stdout: '', stderr }, 'ulimit -n');
 });
 
 describe('a folder that others may use', () => {
