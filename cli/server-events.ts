@@ -14,7 +14,7 @@ export interface ServerEvent {
 
 /**
  * Skips comments, and an event that the end of the stream cut off.
- * @throws {SyntaxError} for data that is not JSON; {RangeError} for an event that never ends
+ * @throws {JsonError} for data that is not JSON; {RangeError} for an event that never ends
  */
 export async function* readServerEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
   const decoder = new TextDecoder();

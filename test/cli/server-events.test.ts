@@ -1,6 +1,7 @@
 /** The reader of event streams, fed as a network feeds it. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { JsonError } from '../../core/json/json-error.ts';
 import { readServerEvents, type ServerEvent } from '../../cli/server-events.ts';
 import { encodeEvent, encodeNamedEvent } from '../../gateway/wire/event-stream.ts';
 import { runs } from '../support/sampling.ts';
@@ -45,6 +46,6 @@ test('names, comments, lines and ends as the standard has them', async () => {
 });
 
 test('what is not JSON, and what never ends, is an error', async () => {
-  await expect(read('data: {\n\n')).rejects.toThrow(SyntaxError);
+  await expect(read('data: {\n\n')).rejects.toThrow(JsonError);
   await expect(read(`data: "${'x'.repeat(9 * 1024 * 1024)}`)).rejects.toThrow(RangeError);
 });
