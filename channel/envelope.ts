@@ -13,6 +13,7 @@
  *     discovery opened   21         Yb 32
  *     discovery prove    22         challenge 16 ‖ Ya 32 ‖ noise message 1
  *     discovery proved   23         noise message 2
+ *     discovery cancel   24         challenge 16
  *     hint               7f         u16 code
  *
  * Nothing here is authenticated by itself. A hint least of all: it says what to try next, never what is so.
@@ -36,6 +37,7 @@ const KIND = {
   discoveryOpened: 0x21,
   discoveryProve: 0x22,
   discoveryProved: 0x23,
+  discoveryCancel: 0x24,
   hint: 0x7f,
 } as const;
 
@@ -47,6 +49,7 @@ export type Envelope =
   | { readonly kind: 'inviteRequest'; readonly inviteId: Uint8Array; readonly noise: Uint8Array }
   | { readonly kind: 'inviteAnswer' | 'discoveryProved'; readonly noise: Uint8Array }
   | { readonly kind: 'discoveryOpen'; readonly challenge: Uint8Array; readonly about: Uint8Array }
+  | { readonly kind: 'discoveryCancel'; readonly challenge: Uint8Array }
   | { readonly kind: 'discoveryOpened'; readonly share: Uint8Array }
   | {
       readonly kind: 'discoveryProve';
@@ -66,6 +69,8 @@ function encodeContent(envelope: Envelope): Uint8Array {
       return concatBytes(exactly(envelope.inviteId, ID_BYTES), envelope.noise);
     case 'discoveryOpen':
       return concatBytes(exactly(envelope.challenge, ID_BYTES), lengthPrefixed(envelope.about));
+    case 'discoveryCancel':
+      return exactly(envelope.challenge, ID_BYTES);
     case 'discoveryOpened':
       return exactly(envelope.share, SHARE_BYTES);
     case 'discoveryProve':
@@ -104,6 +109,8 @@ export function decodeEnvelope(bytes: Uint8Array): Envelope {
       return { kind: 'discoveryProve', ...content.takeProof() };
     case KIND.discoveryProved:
       return { kind: 'discoveryProved', noise: content.rest() };
+    case KIND.discoveryCancel:
+      return { kind: 'discoveryCancel', challenge: content.takeLast(ID_BYTES) };
     case KIND.hint:
       return { kind: 'hint', code: viewOf(content.takeLast(2)).getUint16(0) };
     default:

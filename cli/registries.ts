@@ -33,7 +33,9 @@ interface RegistriesOptions {
 }
 
 export function openRegistries(options: RegistriesOptions): Registries {
-  const { identity, database, onError, onChange = () => {}, now, postpone } = options;
+  const { identity, database, onError, now, postpone } = options;
+  const listeners = new Set(options.onChange === undefined ? [] : [options.onChange]);
+  const onChange = (): void => listeners.forEach((listener) => listener());
   const audit = createAuditLog({ database, seal: createAuditSeal(identity.auditKey()), now: Date.now });
   const common = { database, migrate, identity, now, randomBytes };
   const keys = createAccessKeyRegistry({ ...common, postpone, record: (event) => audit.append(event) });
@@ -48,7 +50,13 @@ export function openRegistries(options: RegistriesOptions): Registries {
     onError,
   });
   const invites = createInviteRegistry({ ...common, onChange });
-  return { audit, keys, pairings: { devices, invites, gatewayKey: () => identity.gatewayKey() } };
+  const pairings: Pairings = {
+    devices,
+    invites,
+    gatewayKey: () => identity.gatewayKey(),
+    onChange: (listener) => void listeners.add(listener),
+  };
+  return { audit, keys, pairings };
 }
 
 /**

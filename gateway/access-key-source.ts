@@ -22,6 +22,8 @@ export interface Pairings {
   readonly devices: DeviceRegistry;
   readonly invites: InviteRegistry;
   gatewayKey(): GatewayKey;
+  /** Calls it when a device was paired, or an invite made or closed. Stays for as long as the service runs. */
+  onChange(listener: () => void): void;
 }
 
 /** @param retryAfterS when the next attempt may be worth it */

@@ -4,7 +4,7 @@
  *
  *     GET challenge ── open ─► Yb ── the user types ── Ya, message 1 ─► message 2 ── sealed: who we are ─► grant
  *
- * Nothing is stored before the end.
+ * Nothing is stored before the end. Whatever ends it sooner is told the gateway, so that its owner is not asked for nothing.
  */
 import { findBase64url } from '../../channel/base64url.ts';
 import { derivePairingPsk, startPairingCode } from '../../channel/cpace.ts';
@@ -65,6 +65,8 @@ const TRIES = 3;
 /** The gateway is in the same network. */
 const PATIENCE_MS = 4000;
 const SILENT_FOR_MS = 10_000;
+/** For the word that nobody types the code any more. */
+const CANCEL_MS = 1000;
 const MAX_ANSWER_BYTES = 8192;
 /** The same bytes are the same proof. */
 const SENDINGS = 3;
@@ -88,8 +90,17 @@ export async function describeGateway(
 export async function pairByCode(url: string, options: PairByCodeOptions): Promise<PairedDevice> {
   requireSound(options.device);
   const way = wayTo(url, options);
-  const { platform, transport, signal } = way;
   const challenge = await fetchChallenge(url, way);
+  try {
+    return await pairWith(challenge, way, options);
+  } catch (error) {
+    await cancel(challenge, way);
+    throw error;
+  }
+}
+
+async function pairWith(challenge: Challenge, way: Way, options: PairByCodeOptions): Promise<PairedDevice> {
+  const { platform, transport, signal } = way;
   const secretKey = platform.crypto.randomBytes(KEY_BYTES);
   const session = await makeSession(way, challenge, platform.crypto.x25519(secretKey), options);
   const sessions = new Sessions({
@@ -112,6 +123,14 @@ export async function pairByCode(url: string, options: PairByCodeOptions): Promi
   } finally {
     sessions.close();
   }
+}
+
+/** Without it the gateway goes on asking until the challenge's time is over. */
+async function cancel({ id: challenge }: Challenge, { platform, transport }: Way): Promise<void> {
+  const body = joinBytes([encodeEnvelope({ kind: 'discoveryCancel', challenge })]);
+  const { signal } = new AbortController();
+  const patience = { beginsWithinMs: CANCEL_MS, silentForMs: CANCEL_MS, setTimer: platform.setTimer, signal };
+  await exchangeWhole({ transport, operation: 'call', body, ...patience }, MAX_ANSWER_BYTES).catch(() => undefined);
 }
 
 /** How to get there, and how long to wait. */

@@ -62,7 +62,7 @@ const SETTLED: Readonly<Record<ApprovalOutcome, string>> = {
   approved: 'This was settled before: it was approved.',
   denied: 'This was settled before: it was denied.',
   expired: 'This was settled before: its time ran out, which is a no.',
-  cancelled: 'This was settled before: whoever asked does not need an answer any more.',
+  cancelled: 'This was withdrawn before: whoever asked has left, or can no longer be given what it asked for.',
 };
 
 export const approvalEvents: Route = {

@@ -2,7 +2,7 @@
  * The challenges that devices fetch to be paired by a code, and what has become of each:
  *
  *     issued ── asked ─► waiting ── proved ─► proved ── confirmed ─► paired
- *                           └───────────── denied, too late, wrong ──┴─► over
+ *                           └──────── denied, too late, wrong, left ─┴─► over
  *
  * One that nobody has asked with yet is kept nowhere: it says itself when it was issued and that it was issued here. So
  * whoever fetches very many takes nobody's away.
@@ -31,6 +31,8 @@ const MAC_OFFSET = STAMP_BYTES + RANDOM_BYTES;
 /** Somebody asked, and the owner sees it. */
 export interface Asked {
   readonly party: string;
+  /** How many devices had been paired, ever, when it asked: it takes the place of none that came after it. */
+  readonly devicesBefore: number;
   /** As the owner was shown it. */
   readonly description: DeviceDescription;
   readonly pending: PendingApproval;
@@ -127,6 +129,7 @@ function issuedAtMs(id: Uint8Array): number {
   return view.getUint16(0) * 2 ** 32 + view.getUint32(2);
 }
 
-function isAsked(state: State): state is Waiting | Proved {
-  return state.kind === 'waiting' || state.kind === 'proved';
+/** Whether the owner is asked. */
+export function isAsked(state: State | undefined): state is Waiting | Proved {
+  return state?.kind === 'waiting' || state?.kind === 'proved';
 }

@@ -21,6 +21,8 @@ import { createRateWindow } from '../rate-window.ts';
 import {
   CHALLENGE_MS,
   createChallenges,
+  isAsked,
+  type Asked,
   type Challenge,
   type Paired,
   type Proved,
@@ -52,7 +54,7 @@ export interface DiscoveryOptions {
   readonly codePairing: CodePairing;
   readonly crypto: Crypto;
   readonly responder: Pick<Responder, 'answerPairing'>;
-  readonly devices: Pick<DeviceRegistry, 'admit' | 'find' | 'touch'>;
+  readonly devices: Pick<DeviceRegistry, 'admit' | 'countPairings' | 'find' | 'touch' | 'wasPairedSince'>;
   readonly approvals: Pick<ApprovalQueue, 'request'>;
   /** GS. */
   readonly publicKey: PublicKey;
@@ -123,6 +125,7 @@ export class DiscoveryDesk {
     this.admit(from);
     if (envelope.kind === 'discoveryOpen') return this.#open(envelope, from);
     if (envelope.kind === 'discoveryProve') return this.#prove(envelope);
+    if (envelope.kind === 'discoveryCancel') this.#cancel(envelope.challenge, from);
     throw new ChannelError('malformed');
   }
 
@@ -172,7 +175,7 @@ export class DiscoveryDesk {
   }
 
   #askOwner(challenge: Challenge, description: DeviceDescription, from: From): Waiting {
-    const { approvals, crypto, codePairing, now } = this.#options;
+    const { approvals, crypto, codePairing, devices, now } = this.#options;
     const code = newCode(crypto);
     const withdrawal = new AbortController();
     const pending = approvals.request({
@@ -183,7 +186,8 @@ export class DiscoveryDesk {
       signal: withdrawal.signal,
     });
     if (pending === undefined) throw new HintError(HINT.tooManyPairings);
-    const asked = { party: from.party, description, pending, withdraw: () => withdrawal.abort() };
+    const devicesBefore = devices.countPairings();
+    const asked = { party: from.party, devicesBefore, description, pending, withdraw: () => withdrawal.abort() };
     const side = this.#newSide(challenge, code, 0);
     return { kind: 'waiting', ...asked, code, attempt: 0, side, refused: undefined };
   }
@@ -211,8 +215,8 @@ export class DiscoveryDesk {
     try {
       const psk = derivePairingPsk(crypto, state.side.finish(share));
       const message2 = responder.answerPairing({ purpose, psk }, noise, now());
-      const { description, pending, withdraw } = state;
-      challenge.state = { kind: 'proved', party: state.party, description, pending, withdraw, proof, psk };
+      const { party, devicesBefore, description, pending, withdraw } = state;
+      challenge.state = { kind: 'proved', party, devicesBefore, description, pending, withdraw, proof, psk };
       return proved(message2);
     } catch (error) {
       if (!(error instanceof ChannelError)) throw error;
@@ -226,13 +230,22 @@ export class DiscoveryDesk {
     this.#wrong.count('');
     this.#wrongOfParty.count(state.party);
     if (attempt === TRIES) {
-      challenge.state = { kind: 'over', why: HINT.codeRefused };
-      state.withdraw();
+      end(challenge, state, HINT.codeRefused);
       throw new HintError(HINT.codeRefused);
     }
     const side = this.#newSide(challenge, state.code, attempt);
     challenge.state = { ...state, attempt, side, refused: proof };
     return opened(side);
+  }
+
+  /** The device has left. Whoever else says so stands where it could lose the device's requests as well. */
+  #cancel(id: Uint8Array, { party }: From): never {
+    const challenge = this.#challenges.find(id);
+    const state = challenge?.state;
+    if (challenge !== undefined && isAsked(state) && state.party === party) {
+      end(challenge, state, HINT.challengeOver);
+    }
+    throw new HintError(HINT.challengeOver);
   }
 
   #pair(challenge: Challenge, state: Proved, deviceKey: PublicKey, body: Uint8Array): Uint8Array {
@@ -241,6 +254,11 @@ export class DiscoveryDesk {
     // What asked was not sealed: the owner may have been shown somebody else's words.
     if (description === undefined || !isSame(description, state.description)) {
       throw new RequestError('bad_request', 'The device does not call itself what the owner was shown. Pair again.');
+    }
+    // A confirmation that somebody held back must neither replace what came after it, nor bring back what was revoked.
+    if (devices.wasPairedSince(deviceKey, state.devicesBefore)) {
+      end(challenge, state, HINT.challengeOver);
+      throw refusal('expired');
     }
     const outcome = state.pending.confirmCode();
     if (outcome !== 'approved') throw refusal(outcome);
@@ -276,6 +294,12 @@ function settle(challenge: Challenge, outcome: ApprovalOutcome): void {
   const { kind } = challenge.state;
   if (outcome === 'approved' || (kind !== 'waiting' && kind !== 'proved')) return;
   challenge.state = { kind: 'over', why: WHY[outcome] };
+}
+
+/** Nobody is paired with it any more, and the owner not asked. */
+function end(challenge: Challenge, { withdraw }: Asked, why: HintCode): void {
+  challenge.state = { kind: 'over', why };
+  withdraw();
 }
 
 function opened({ share }: CpaceSide): Uint8Array {

@@ -1,6 +1,7 @@
 /**
  * Where a device that holds an invite becomes a paired one. The owner is asked where the invite says so; what was said
- * counts also for a device that has lost its connection meanwhile and comes again.
+ * counts also for a device that has lost its connection meanwhile and comes again. A question whose answer would change
+ * nothing any more, since the invite was used or closed meanwhile, is withdrawn.
  */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { PublicKey } from '../../channel/keys.ts';
@@ -24,6 +25,8 @@ export interface DeskOptions {
   readonly gatewayFacts: (gatewayKey: GatewayKey) => GatewayFacts;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Calls it when a device was paired, or an invite closed. */
+  readonly onChange: (listener: () => void) => void;
 }
 
 export interface Confirmation {
@@ -43,6 +46,7 @@ export interface PairingDesk {
 
 /** One question to the owner, for all calls of a device that wait for the answer. */
 interface Waiting {
+  readonly asking: Asking;
   readonly answer: Promise<Uint8Array>;
   readonly withdrawal: AbortController;
   callers: number;
@@ -56,21 +60,63 @@ interface Asking {
 }
 
 export function createPairingDesk(options: DeskOptions): PairingDesk {
-  const { devices, invites, approvals, now } = options;
-  /** Answers that wait for the owner, by invite and device. */
-  const waiting = new Map<string, Waiting>();
-  const isTaken = (inviteId: string): boolean =>
-    [...waiting.keys()].filter((name) => name.startsWith(`${inviteId} `)).length >= MAX_WAITING_PER_INVITE;
+  return new InviteDesk(options);
+}
 
-  const redeem = (asking: Asking): Uint8Array => {
-    const gateway = options.gatewayFacts(options.gatewayKey());
-    const redemption = devices.redeem({ ...asking, gateway });
+class InviteDesk implements PairingDesk {
+  readonly #options: DeskOptions;
+  /** Answers that wait for the owner, by invite and device. */
+  readonly #waiting = new Map<string, Waiting>();
+
+  constructor(options: DeskOptions) {
+    this.#options = options;
+    options.onChange(() => {
+      for (const { asking, withdrawal } of this.#waiting.values()) if (!this.#canPair(asking)) withdrawal.abort();
+    });
+  }
+
+  async confirm({ inviteId, deviceKey, body, source, signal }: Confirmation): Promise<Uint8Array> {
+    const description = findDeviceDescription(body);
+    if (description === undefined) {
+      throw new RequestError(
+        'bad_request',
+        'A device says its name and platform, each in 1 to 64 printable characters.',
+      );
+    }
+    const asking = { inviteId: bytesToHex(inviteId), deviceKey, description, source };
+    const invite = this.#options.invites.find(asking.inviteId);
+    if (!this.#canPair(asking) || invite?.needsApproval !== true) return this.#redeem(asking);
+    const name = `${asking.inviteId} ${bytesToHex(deviceKey)}`;
+    return join(this.#waiting.get(name) ?? this.#ask(name, asking, invite), signal);
+  }
+
+  #canPair({ inviteId, deviceKey }: Asking): boolean {
+    return this.#options.devices.foresee(inviteId, deviceKey) === 'new';
+  }
+
+  #redeem(asking: Asking): Uint8Array {
+    const { devices, gatewayFacts, gatewayKey } = this.#options;
+    const redemption = devices.redeem({ ...asking, gateway: gatewayFacts(gatewayKey()) });
     if (redemption.result === 'paired') devices.touch(redemption.device, asking.source.transport);
     return answerOf(redemption);
-  };
+  }
 
-  async function afterApproval(asking: Asking, invite: InviteRecord, signal: AbortSignal): Promise<Uint8Array> {
-    const asked = isTaken(asking.inviteId)
+  #ask(name: string, asking: Asking, invite: InviteRecord): Waiting {
+    const withdrawal = new AbortController();
+    const forget = (): void => {
+      if (this.#waiting.get(name) === asked) this.#waiting.delete(name);
+    };
+    const answer = this.#afterApproval(asking, invite, withdrawal.signal).finally(forget);
+    const asked = { asking, answer, withdrawal, callers: 0 };
+    this.#waiting.set(name, asked);
+    // Who comes again after that is asked for anew.
+    withdrawal.signal.addEventListener('abort', forget, { once: true });
+    return asked;
+  }
+
+  async #afterApproval(asking: Asking, invite: InviteRecord, signal: AbortSignal): Promise<Uint8Array> {
+    const { approvals, invites, now } = this.#options;
+    const asked = this.#isTaken(asking.inviteId)
       ? undefined
       : approvals.request({
           kind: 'pairing',
@@ -84,41 +130,15 @@ export function createPairingDesk(options: DeskOptions): PairingDesk {
     const outcome = await asked.outcome;
     // Whoever has it could go on asking.
     if (outcome === 'denied') invites.close(asking.inviteId);
-    requireYes(outcome);
-    return redeem(asking);
+    // Withdrawn since it can't be paired any more: the invite says why.
+    if (outcome !== 'cancelled' || this.#canPair(asking)) requireYes(outcome);
+    return this.#redeem(asking);
   }
 
-  function ask(name: string, asking: Asking, invite: InviteRecord): Waiting {
-    const withdrawal = new AbortController();
-    const forget = (): void => {
-      if (waiting.get(name) === asked) waiting.delete(name);
-    };
-    const answer = afterApproval(asking, invite, withdrawal.signal).finally(forget);
-    const asked = { answer, withdrawal, callers: 0 };
-    waiting.set(name, asked);
-    // Who comes again after that is asked for anew.
-    withdrawal.signal.addEventListener('abort', forget, { once: true });
-    return asked;
+  #isTaken(inviteId: string): boolean {
+    const ofInvite = [...this.#waiting.values()].filter(({ asking }) => asking.inviteId === inviteId);
+    return ofInvite.length >= MAX_WAITING_PER_INVITE;
   }
-
-  return {
-    async confirm({ inviteId, deviceKey, body, source, signal }) {
-      const description = findDeviceDescription(body);
-      if (description === undefined) {
-        throw new RequestError(
-          'bad_request',
-          'A device says its name and platform, each in 1 to 64 printable characters.',
-        );
-      }
-      const asking = { inviteId: bytesToHex(inviteId), deviceKey, description, source };
-      const invite = invites.find(asking.inviteId);
-      const isNew = devices.foresee(asking.inviteId, deviceKey) === 'new';
-      if (!isNew || invite?.needsApproval !== true) return redeem(asking);
-      const name = `${asking.inviteId} ${bytesToHex(deviceKey)}`;
-      const asked = waiting.get(name) ?? ask(name, asking, invite);
-      return join(asked, signal);
-    },
-  };
 }
 
 /** When the last of them has left, the question is withdrawn. */

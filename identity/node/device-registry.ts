@@ -80,6 +80,10 @@ export interface DeviceRegistry {
    * @param agentIndex the agent that it will be good for; every one, where none is named
    */
   admit(wish: DeviceWish, agentIndex: number | undefined): Admission;
+  /** How many were ever paired. */
+  countPairings(): number;
+  /** Whether this key was paired after the first `before` pairings, and may be revoked by now. */
+  wasPairedSince(deviceKey: PublicKey, before: number): boolean;
   find(id: string): DeviceRecord | undefined;
   /** The device with this static key, if it counts: its grant is neither revoked nor expired. */
   findByKey(deviceKey: PublicKey): DeviceRecord | undefined;
@@ -149,6 +153,8 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
   return {
     ...createRedemption({ ...options, devices, invites, cipher, nowS }),
     ...createAdmission({ ...options, devices, cipher, nowS }),
+    countPairings: () => devices.lastOrdinal(),
+    wasPairedSince: (deviceKey, before) => devices.lastOrdinalOf(deviceKey) > before,
     find: (id) => orUndefined(devices.find(id), deviceOf),
     findByKey: (deviceKey) => orUndefined(findCounting(deviceKey), recordOf),
     findPsk: (deviceKey) => orUndefined(findCounting(deviceKey), pskOf),

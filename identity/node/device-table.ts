@@ -68,6 +68,8 @@ export interface DeviceTable {
   list(): readonly DeviceRow[];
   /** The ordinal of the newest; 0 where there is none. No row is ever deleted. */
   lastOrdinal(): number;
+  /** The same of those with this static key, whether or not they still count. */
+  lastOrdinalOf(staticKey: Uint8Array): number;
   rename(id: string, name: string): boolean;
   touch(id: string, atS: number, path: 'lan' | 'relay'): void;
   erasePsk(id: string): void;
@@ -86,7 +88,9 @@ export function createDeviceTable(database: Database, migrate: Migrate): DeviceT
     `${SELECT} WHERE d.static_key = ? AND k.revoked_at_s IS NULL AND (k.expires_at_s IS NULL OR k.expires_at_s > ?)`,
   );
   const list = database.prepare<[], DeviceRow>(`${SELECT} ORDER BY d.paired_at_s DESC, d.rowid DESC`);
-  const lastOrdinal = database.prepare<[], number>('SELECT coalesce(max(rowid), 0) FROM devices').pluck();
+  const LAST = 'SELECT coalesce(max(rowid), 0) FROM devices';
+  const lastOrdinal = database.prepare<[], number>(LAST).pluck();
+  const lastOrdinalOf = database.prepare<[Uint8Array], number>(`${LAST} WHERE static_key = ?`).pluck();
   const rename = database.prepare<[string, string]>('UPDATE devices SET name = ? WHERE id = ?');
   const touch = database.prepare<[number, string, string]>(
     'UPDATE devices SET last_seen_at_s = ?, last_path = ? WHERE id = ?',
@@ -99,6 +103,7 @@ export function createDeviceTable(database: Database, migrate: Migrate): DeviceT
     findCounting: (staticKey, atS) => findCounting.get(staticKey, atS),
     list: () => list.all(),
     lastOrdinal: () => lastOrdinal.get() ?? 0,
+    lastOrdinalOf: (staticKey) => lastOrdinalOf.get(staticKey) ?? 0,
     rename: (id, name) => rename.run(name, id).changes > 0,
     touch: (id, atS, path) => void touch.run(atS, path, id),
     erasePsk: (id) => void erasePsk.run(id),

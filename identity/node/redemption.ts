@@ -15,9 +15,8 @@ export function createRedemption(options: RedemptionOptions): Pick<DeviceRegistr
   const foreseeFor = (invite: InviteRow | undefined, deviceKey: PublicKey): ReturnType<DeviceRegistry['foresee']> => {
     const foreseen = foresee(invite, deviceKey, nowS());
     if (invite === undefined || foreseen !== 'new') return foreseen;
-    // A confirmation that somebody held back must not undo what came after it.
-    const paired = devices.findCounting(deviceKey, nowS());
-    return paired !== undefined && paired.ordinal > invite.devicesBefore ? 'over' : foreseen;
+    // A confirmation that somebody held back must neither replace what came after it, nor bring back what was revoked.
+    return devices.lastOrdinalOf(deviceKey) > invite.devicesBefore ? 'over' : foreseen;
   };
   const redeem = database.transaction((wish: RedemptionWish) => {
     const invite = invites.find(wish.inviteId);

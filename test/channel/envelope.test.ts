@@ -39,6 +39,7 @@ const id = bytesOf(16);
 
 const envelope: fc.Arbitrary<Envelope> = fc.oneof(
   fc.record({ kind: fc.constantFrom('sessionRequest', 'sessionAnswer', 'inviteAnswer', 'discoveryProved'), noise }),
+  fc.record({ kind: fc.constant('discoveryCancel' as const), challenge: id }),
   fc.record({ kind: fc.constant('inviteRequest'), inviteId: id, noise }),
   fc.record({ kind: fc.constant('discoveryOpen'), challenge: id, about: noise }),
   fc.record({ kind: fc.constant('discoveryOpened'), share: bytesOf(32) }),

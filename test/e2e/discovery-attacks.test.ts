@@ -90,7 +90,7 @@ describe('somebody in between', () => {
       if (passing.method === 'GET') return swapGatewayKey(man.publicKey, answer);
       const envelope = decodeEnvelope(passing.body);
       if (envelope.kind === 'discoveryOpen') return { status: 200, body: man.start(envelope.challenge) };
-      if (envelope.kind !== 'discoveryProve') throw new Error(envelope.kind);
+      if (envelope.kind !== 'discoveryProve') return answer;
       guesses += 1;
       expect(man.prove(envelope)).toBeUndefined();
       return { status: 200, body: man.start(envelope.challenge) };
@@ -144,7 +144,7 @@ describe('somebody in between', () => {
           share = new Uint8Array(answer.body.subarray(2));
           return answer;
         }
-        if (envelope.kind !== 'discoveryProve') throw new Error(envelope.kind);
+        if (envelope.kind !== 'discoveryProve') return forward(passing);
         const { ours, message1 } = proofOfHisOwn(envelope, gatewayKey, share);
         const body = encodeEnvelope({
           ...envelope,
@@ -175,7 +175,7 @@ describe('somebody in between', () => {
         share = new Uint8Array(answer!.body.subarray(2));
         return { status: 200, body: man.start(envelope.challenge) };
       }
-      if (envelope.kind !== 'discoveryProve') throw new Error(envelope.kind);
+      if (envelope.kind !== 'discoveryProve') return answer!;
       const { ours, message1 } = proofOfHisOwn(envelope, realKey, share);
       const body = Buffer.from(encodeEnvelope({ ...envelope, share: ours, noise: message1 }));
       toGateway.push((await forward({ ...passing, body })).body[1]!);
@@ -212,7 +212,7 @@ describe('somebody in between', () => {
           : forward(passing),
       );
       expect(await codeOf(lan.pairAt(one.url))).toBe(code);
-      lan.deny();
+      lan.expectNoQuestion();
     }
     await lan.expectNothing();
   });

@@ -67,7 +67,7 @@ describe('the digits that the gateway shows', () => {
   test('are not typed: what the caller throws ends it, and so does its signal', async () => {
     const given = new Error('given up');
     expect(await codeOf(lan.pairAt(lan.service.url, () => Promise.reject(given)))).toBe(given);
-    lan.deny();
+    lan.expectNoQuestion();
     const leaving = new AbortController();
     const askCode = () => new Promise<string>(() => leaving.abort(given));
     expect(
@@ -75,6 +75,7 @@ describe('the digits that the gateway shows', () => {
         pairByCode(lan.service.url, { device: description, storage: lan.storage, askCode, signal: leaving.signal }),
       ),
     ).toBe(given);
+    lan.expectNoQuestion();
     await lan.expectNothing();
   });
 
@@ -141,7 +142,7 @@ describe('a broken network', () => {
 
   test('that answers nothing ends it', async () => {
     expect(await codeOf(lan.pairAt((await losing(0x22, 9)).url))).toBe('incompatible');
-    lan.deny();
+    lan.expectNoQuestion();
     await lan.expectNothing();
   });
 });

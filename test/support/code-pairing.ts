@@ -65,6 +65,11 @@ export class CodePairing {
     return (await this.service.running.identity.openPairings()).devices.list();
   }
 
+  /** The owner is not asked for who has left. */
+  expectNoQuestion(): void {
+    expect(this.service.running.approvals.list()).toEqual([]);
+  }
+
   /** On failure neither side has anything of it. */
   async expectNothing(): Promise<void> {
     expect([this.writes, await this.devices()]).toEqual([[], []]);

@@ -71,6 +71,11 @@ export function open(
   return ask(url, encodeEnvelope({ kind: 'discoveryOpen', challenge, about }), from);
 }
 
+/** The word of a device that gives up. */
+export function cancel(url: string, { id: challenge }: Pick<RawChallenge, 'id'>, from: string): Promise<RawReply> {
+  return ask(url, encodeEnvelope({ kind: 'discoveryCancel', challenge }), from);
+}
+
 export interface RawProof {
   readonly envelope: Uint8Array;
   finish(message2: Uint8Array): InitiatorSession;

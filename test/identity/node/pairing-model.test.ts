@@ -100,9 +100,9 @@ class World {
     return invite.use.device.number === deviceNumber ? 'repeated' : 'used';
   }
 
-  /** An invite does not take the place of a pairing that came after it. */
+  /** An invite does not take the place of a pairing that came after it, nor bring back one that was revoked. */
   #isOvertaken({ devicesBefore }: InviteModel, deviceNumber: number): boolean {
-    return this.#devices.slice(devicesBefore).some((one) => one.number === deviceNumber && !one.isRevoked);
+    return this.#devices.slice(devicesBefore).some((one) => one.number === deviceNumber);
   }
 
   #redeem(invite: InviteModel, deviceNumber: number): void {
