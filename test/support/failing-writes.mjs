@@ -1,5 +1,5 @@
-// Loaded into the service before anything else (`node --import`): counts its writes below SVC_HOME and makes one of them
-// fail, as a disk would. No part of the program knows of it.
+// Loaded into the service before anything else (`node --import`): counts its writes below SVC_HOME and SVC_MODELS_DIR and
+// makes one of them fail, as a disk would. No part of the program knows of it.
 //
 //   FAIL_WRITE=n         the n-th write fails, counted from 1; 0 only counts
 //   FAIL_WRITE_LOG=path  one line for each write: its number, what it was, and "failed" where it was made to
@@ -8,7 +8,9 @@ import promises from 'node:fs/promises';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 
 // A model's process is not the service.
-const home = process.argv[1]?.endsWith('bin.js') ? process.env.SVC_HOME : '/nowhere';
+const isService = process.argv[1]?.endsWith('bin.js') ?? false;
+const folders = isService ? [process.env.SVC_HOME, process.env.SVC_MODELS_DIR ?? process.env.SVC_HOME] : [];
+const folderOf = (path) => folders.find((folder) => typeof path === 'string' && path.startsWith(`${folder}/`));
 const failing = Number(process.env.FAIL_WRITE ?? 0);
 const report = fs.openSync(process.env.FAIL_WRITE_LOG, 'a');
 const writeSync = fs.writeSync;
@@ -33,7 +35,8 @@ const sqliteError = () => {
   const [code, message] = sqliteErrors[failing % sqliteErrors.length];
   return new Sqlite.SqliteError(message, code);
 };
-const isOfHome = (database) => database.name.startsWith(`${home}/state.db`);
+// The others are empty, and only locked.
+const isOfHome = ({ name }) => folderOf(name) !== undefined && /(^|\/)state\.db|\.part\.state$/.test(name);
 const firstWords = (sql) => sql.trim().split(/\s+/).slice(0, 4).join(' ');
 
 const probe = new Sqlite(':memory:');
@@ -65,8 +68,8 @@ function diskError(syscall, path) {
   return () => Object.assign(new Error(`${code}: ${message}, ${syscall}`), { code, syscall, ...(path && { path }) });
 }
 
-const isBelow = (path) => typeof path === 'string' && path.startsWith(`${home}/`);
-const tail = (path) => path.slice(home.length + 1).replace(/\.[0-9a-f]{12}\.tmp$/, '.tmp');
+const isBelow = (path) => folderOf(path) !== undefined;
+const tail = (path) => path.slice(folderOf(path).length + 1).replace(/\.[0-9a-f]{12}\.tmp$/, '.tmp');
 for (const name of ['rename', 'mkdir', 'chmod', 'writeFile', 'appendFile', 'copyFile']) {
   const original = promises[name];
   promises[name] = async (path, ...rest) => {
