@@ -2,9 +2,9 @@
  * `SVC_HOME` is its owner's alone, also where it was there before us: made by hand, unpacked from a backup, copied from
  * another machine. What is ours is put right; what is another's is refused, since whoever owns it can read it anyway.
  */
-import type { Stats } from 'node:fs';
-import { chmod, lstat, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { constants, type Stats } from 'node:fs';
+import { lstat, open, realpath, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { isRecord } from '../json.ts';
 import { HomeError } from './home-error.ts';
 
@@ -13,7 +13,9 @@ const FILES = [
   'settings.json',
   'run.json',
   'run.lock',
+  'run.lock-journal',
   'change.lock',
+  'change.lock-journal',
   'identity.json',
   'vault.json',
   'vault.key',
@@ -21,56 +23,115 @@ const FILES = [
   'state.db',
   'state.db-wal',
   'state.db-shm',
+  'state.db-journal',
 ];
 
 const GROUP_AND_OTHERS = 0o077;
-/** Of a folder in which everybody may make files, such as /tmp. */
+const WRITE_OF_GROUP_AND_OTHERS = 0o022;
+/** Of a folder in which everybody may make files, such as /tmp, and nobody may move another's. */
 const STICKY = 0o1000;
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
+const ROOT = 0;
 
 /**
  * Takes from others what they may do with the folder and the files in it. Nothing has to be there yet. Where the system
  * knows no such modes (Windows), nothing is done.
  * @param user our uid, where the system has such
  * @returns the paths whose mode was put right
- * @throws {HomeError} where one of them belongs to another user, or the folder is shared or no folder
+ * @throws {HomeError} where one of them belongs to another user, is a link that another user may have made or that leads
+ * to where others can write, or the folder is shared or no folder; nothing was changed then, but for what somebody
+ * changed at that very moment
  */
 export async function secureHome(home: string, user: number | undefined): Promise<readonly string[]> {
   if (user === undefined) return [];
-  const folder = await statOf(home, stat);
+  const folder = await ifThere(stat(home));
   if (folder === undefined) return [];
   assertUsable(home, folder);
-  const link = await statOf(home, lstat);
-  // The folder goes last: whoever is refused for one of the files finds nothing changed.
-  const found = await Promise.all(FILES.map(async (name) => findOpen(join(home, name), FILE_MODE, user)));
-  const open = [await findOpen(home, FOLDER_MODE, user), ...found].flatMap((one) => one ?? []);
-  if (link !== undefined && link.uid !== user && link.uid !== ROOT) throw foreign(home, link.uid);
-  for (const { path, mode } of open) await chmod(path, mode);
-  return open.map(({ path }) => path);
+  const link = await ifThere(lstat(home));
+  if (link !== undefined) assertOurs(home, link, user);
+  assertOurs(home, folder, user);
+  const files = await Promise.all(FILES.map((name) => findFile(join(home, name), { user, home, folder })));
+  // The folder goes first: from then on nobody else can put anything in a file's place.
+  if (isShared(folder)) await restrict(home, { mode: FOLDER_MODE, flags: constants.O_DIRECTORY, user });
+  const shared = files.flatMap((file) => file ?? []);
+  for (const path of shared) await restrict(path, { mode: FILE_MODE, flags: constants.O_NOFOLLOW, user });
+  return isShared(folder) ? [home, ...shared] : shared;
 }
 
-const ROOT = 0;
+const isShared = ({ mode }: Stats): boolean => (mode & GROUP_AND_OTHERS) !== 0;
 
-interface OpenPath {
-  readonly path: string;
-  /** That it should have. */
-  readonly mode: number;
+interface Home {
+  readonly home: string;
+  readonly folder: Stats;
+  readonly user: number;
 }
 
-/** @throws {HomeError} for what is another user's. @returns undefined for what is not there, or only for us */
-async function findOpen(path: string, mode: number, user: number): Promise<OpenPath | undefined> {
-  const found = await statOf(path, stat);
+/** @returns the path of a file whose mode has to be put right */
+async function findFile(path: string, home: Home): Promise<string | undefined> {
+  const found = await ifThere(lstat(path));
   if (found === undefined) return undefined;
-  if (found.uid !== user) throw foreign(path, found.uid);
-  if ((found.mode & GROUP_AND_OTHERS) === 0) return undefined;
-  // What a link leads to may be anything, and somebody else's work may depend on its mode.
-  return mode === FILE_MODE && (await lstat(path)).isSymbolicLink() ? undefined : { path, mode };
+  if (found.isSymbolicLink()) {
+    await assertSafeLink(path, found, home);
+    // What it leads to may be anything, and somebody else's work may depend on its mode.
+    return undefined;
+  }
+  assertOurs(path, found, home.user);
+  return isShared(found) ? path : undefined;
 }
 
-async function statOf(path: string, look: (path: string) => Promise<Stats>): Promise<Stats | undefined> {
+interface Restriction {
+  readonly mode: number;
+  /** Of open(2). */
+  readonly flags: number;
+  readonly user: number;
+}
+
+/** Opens it and looks again, so that nothing can be exchanged for it in between. It may be gone by now. */
+async function restrict(path: string, { mode, flags, user }: Restriction): Promise<void> {
+  const handle = await ifThere(open(path, constants.O_RDONLY | constants.O_NONBLOCK | flags));
+  if (handle === undefined) return;
   try {
-    return await look(path);
+    assertOurs(path, await handle.stat(), user);
+    await handle.chmod(mode);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** An owner may keep a file on another disk. */
+async function assertSafeLink(path: string, link: Stats, { home, folder, user }: Home): Promise<void> {
+  if ((folder.mode & WRITE_OF_GROUP_AND_OTHERS) !== 0) {
+    throw new HomeError(
+      `${path} is a link, and others could write to ${home}, so anyone may have put it there. See where it leads ` +
+        `("ls -l ${path}") and delete it; or, if it is your own, "chmod go-w ${home}" and try again.`,
+    );
+  }
+  assertOurs(path, link, user);
+  const target = await ifThere(realpath(path));
+  if (target === undefined) throw new HomeError(`${path} is a link that leads nowhere. Mend it, or delete it.`);
+  assertOurs(target, await stat(target), user);
+  const exposed = await findExposed(target, user);
+  if (exposed === undefined) return;
+  throw new HomeError(
+    `${path} is a link to ${target}, and others can change ${exposed}. Keep it where only you can write, or put a file ` +
+      'in place of the link.',
+  );
+}
+
+/** @returns the path itself, or a folder above it, that lets others change the file or put another one in its place */
+async function findExposed(path: string, user: number): Promise<string | undefined> {
+  const found = await stat(path);
+  const isSticky = found.isDirectory() && (found.mode & STICKY) !== 0;
+  const isWritable = (found.mode & WRITE_OF_GROUP_AND_OTHERS) !== 0 && !isSticky;
+  if (isWritable || (found.uid !== user && found.uid !== ROOT)) return path;
+  return dirname(path) === path ? undefined : findExposed(dirname(path), user);
+}
+
+/** @returns undefined where there is no such file, or a link does not lead to one */
+async function ifThere<Result>(looking: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await looking;
   } catch (error) {
     if (isRecord(error) && error['code'] === 'ENOENT') return undefined;
     throw error;
@@ -86,9 +147,11 @@ function assertUsable(home: string, folder: Stats): void {
   }
 }
 
-function foreign(path: string, uid: number): HomeError {
-  return new HomeError(
-    `${path} belongs to another user (uid ${uid}). Run Postern as that user, change its owner, or set SVC_HOME to a ` +
-      'folder of your own.',
+/** @throws {HomeError} for what is another user's; whoever set up the machine may have made a link for us */
+function assertOurs(path: string, found: Stats, user: number): void {
+  if (found.uid === user || (found.isSymbolicLink() && found.uid === ROOT)) return;
+  throw new HomeError(
+    `${path} belongs to another user (uid ${found.uid}). Run Postern as that user, change its owner, or set SVC_HOME ` +
+      'to a folder of your own.',
   );
 }

@@ -1,8 +1,8 @@
 /** `SVC_HOME` as accidents, other users and newer programs leave it: words and exit code 1, never a stack trace. */
 import { spawnSync } from 'node:child_process';
-import { chmod, chown, mkdir, mkdtemp, open, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import { chmod, chown, lchown, mkdir, mkdtemp, open, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cliPath, runCli, startServer, type CliResult } from '../support/server.ts';
@@ -36,6 +36,13 @@ async function overwrite(path: string, position: number, bytes: number): Promise
   const file = await open(path, 'r+');
   await file.write(Buffer.alloc(bytes, 0xa5), 0, bytes, position);
   await file.close();
+}
+
+async function whileWritable(path: string, run: () => Promise<void>): Promise<void> {
+  const { mode } = await stat(path);
+  await chmod(path, mode | 0o020);
+  await run();
+  await chmod(path, mode);
 }
 
 describe('a damaged state.db is named, with what to do, by whatever reads it', () => {
@@ -124,6 +131,60 @@ describe('a folder that others may use', () => {
     expect(await modeOf('.')).toBe('700');
     expect((await stat(target)).mode & 0o777).toBe(0o644);
     await rm(target);
+  });
+
+  test('is refused with a link in it, which anyone may have put there, and left as it is', async () => {
+    const target = join(folder, 'precious');
+    await writeFile(target, '{}', { mode: 0o600 });
+    await mkdir(home);
+    await chmod(home, 0o775);
+    await symlink(target, join(home, 'vault.json'));
+    for (const command of [
+      ['serve', '--port', '0'],
+      ['keys', 'create'],
+    ])
+      expectWords(
+        await cli(...command),
+        `${home}/vault.json is a link, and others could write to ${home}`,
+        'chmod go-w',
+      );
+    expect(await modeOf('.')).toBe('775');
+    // Its owner has looked at it, as the words say.
+    await chmod(home, 0o755);
+    expect((await cli('settings', 'list')).code).toBe(0);
+  });
+
+  test('may hold a link to another disk, but not to where others can write, and none that leads nowhere', async () => {
+    const disk = join(folder, 'disk');
+    await mkdir(join(disk, 'mine'), { recursive: true, mode: 0o700 });
+    await mkdir(home, { mode: 0o700 });
+    await symlink(join(disk, 'mine', 'state.db'), join(home, 'state.db'));
+    expectWords(await cli('keys', 'create'), `${home}/state.db is a link that leads nowhere`);
+    await writeFile(join(disk, 'mine', 'state.db'), '', { mode: 0o600 });
+    expect(await cli('keys', 'create')).toMatchObject({ code: 0 });
+    for (const exposed of ['mine/state.db', 'mine', '.'])
+      await whileWritable(resolve(disk, exposed), async () => {
+        expectWords(
+          await cli('keys', 'create'),
+          `${home}/state.db is a link to`,
+          `others can change ${resolve(disk, exposed)}`,
+        );
+      });
+    expect(await cli('keys', 'create')).toMatchObject({ code: 0 });
+  });
+
+  test.runIf(isRoot)('is refused with a link in it that another user made', async () => {
+    await madeHome();
+    await symlink(join(home, 'vault.json'), join(home, 'paired.json'));
+    await lchown(join(home, 'paired.json'), NOBODY, NOBODY);
+    expectWords(await serve(), `${home}/paired.json belongs to another user`);
+  });
+
+  test.runIf(isRoot)('is refused with a journal in it that another user wrote', async () => {
+    await madeHome();
+    await writeFile(join(home, 'state.db-journal'), '');
+    await chown(join(home, 'state.db-journal'), NOBODY, NOBODY);
+    expectWords(await serve(), `${home}/state.db-journal belongs to another user`);
   });
 
   test.runIf(isRoot)('is refused where it is another user’s, and left as it is', async () => {
