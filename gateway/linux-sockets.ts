@@ -31,6 +31,7 @@ interface FinderOptions {
 
 interface Question {
   readonly pair: SocketPair;
+  readonly isOpen: () => boolean;
   readonly settle: (uid: number | undefined) => void;
 }
 
@@ -53,9 +54,9 @@ export function createPeerUidFinder(options: FinderOptions): FindPeerUid {
     }
     isReading = false;
   }
-  return (pair) =>
+  return (pair, isOpen) =>
     new Promise((resolve) => {
-      waiting.push({ pair, settle: resolve });
+      waiting.push({ pair, isOpen, settle: resolve });
       if (!isReading) void readForAll();
     });
 }
@@ -64,12 +65,19 @@ async function answer(asked: readonly Question[], readTable: ReadTable): Promise
   let open = asked;
   for (let attempt = 0; attempt < ATTEMPTS && open.length > 0; attempt++) {
     for (const name of ['tcp', 'tcp6'] as const) {
+      open = stillOpen(open);
       const found = await search(open, name, readTable).catch(() => new Map<Question, number>());
       for (const [question, uid] of found) question.settle(uid);
       open = open.filter((question) => !found.has(question));
     }
   }
   for (const question of open) question.settle(undefined);
+}
+
+/** A peer that has left has no row any more, and would be looked for to the end of each table. */
+function stillOpen(questions: readonly Question[]): readonly Question[] {
+  for (const { isOpen, settle } of questions) if (!isOpen()) settle(undefined);
+  return questions.filter(({ isOpen }) => isOpen());
 }
 
 /** Those of the questions that the table answers. */

@@ -27,8 +27,11 @@ export interface SocketPair {
   readonly localPort: number;
 }
 
-/** Finds the user whose process has the peer's end; `undefined` where nobody has it. */
-export type FindPeerUid = (pair: SocketPair) => Promise<number | undefined>;
+/**
+ * Finds the user whose process has the peer's end; `undefined` where nobody has it.
+ * @param isOpen asked at any time: nobody waits for the peer of a connection that has ended
+ */
+export type FindPeerUid = (pair: SocketPair, isOpen: () => boolean) => Promise<number | undefined>;
 
 export const untoldPeers: PeerProcesses = {
   areTold: false,
@@ -47,7 +50,8 @@ export function createPeerProcesses({
   const ask = async (socket: Socket): Promise<PeerProcess> => {
     const pair = pairOf(socket);
     // What could not be found out is not ours: a full table of open files must not make an owner of anybody.
-    const found = pair === undefined ? undefined : await findUid(pair).catch(() => undefined);
+    const isOpen = (): boolean => !socket.destroyed;
+    const found = pair === undefined ? undefined : await findUid(pair, isOpen).catch(() => undefined);
     if (found === undefined) return { kind: 'other' };
     return found === uid ? { kind: 'own' } : { kind: 'other', uid: found };
   };

@@ -30,7 +30,12 @@ function finderOf(tables: Tables, { pieceBytes = 4096, sleep = () => Promise.res
     const bytes = Buffer.from(tableOf(tables[name] ?? []));
     for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
   };
-  return { find: createPeerUidFinder({ readTable, elapsed: () => 0, sleep }), readings };
+  return { find: finder({ readTable, sleep }), readings };
+}
+
+function finder({ readTable, sleep = () => Promise.resolve() }: { readTable: ReadTable; sleep?: () => Promise<void> }) {
+  const find = createPeerUidFinder({ readTable, elapsed: () => 0, sleep });
+  return (pair: SocketPair, isOpen = () => true) => find(pair, isOpen);
 }
 
 describe.runIf(endianness() === 'LE')('the row of the other end', () => {
@@ -84,7 +89,7 @@ describe.runIf(endianness() === 'LE')('the row of the other end', () => {
       readings += 1;
       yield Buffer.from(tableOf(readings > 2 ? [row(V4_ENDS, 1000)] : []));
     };
-    const find = createPeerUidFinder({ readTable, elapsed: () => 0, sleep: () => Promise.resolve() });
+    const find = finder({ readTable });
     expect(await find(V4)).toBe(1000);
   });
 
@@ -93,9 +98,17 @@ describe.runIf(endianness() === 'LE')('the row of the other end', () => {
       yield Buffer.from(HEADING);
       throw new Error('EMFILE');
     };
-    const find = createPeerUidFinder({ readTable, elapsed: () => 0, sleep: () => Promise.resolve() });
+    const find = finder({ readTable });
     expect(await find(V4)).toBe(undefined);
   });
+});
+
+test('nothing is read for a connection that has ended, and no further than it lasts', async () => {
+  const { find, readings } = finderOf({});
+  expect(await find(V4, () => false)).toBe(undefined);
+  expect(readings).toEqual([]);
+  expect(await find(V4, () => readings.length === 0)).toBe(undefined);
+  expect(readings).toEqual(['tcp']);
 });
 
 test.runIf(endianness() === 'LE')(
@@ -108,7 +121,7 @@ test.runIf(endianness() === 'LE')(
     const paused = new Promise<void>((resolve) => (letOn = resolve));
     const { find, readings } = finderOf({ tcp: pairs.map((pair, at) => row(ends(pair), at)) }, { sleep: () => paused });
     expect(await find(pairs[0]!)).toBe(0);
-    const others = Promise.all(pairs.slice(1).map(find));
+    const others = Promise.all(pairs.slice(1).map((pair) => find(pair)));
     expect(readings).toEqual(['tcp']);
     letOn();
     expect(await others).toEqual(pairs.slice(1).map((_, at) => at + 1));
