@@ -1,7 +1,6 @@
 /** `postern connect`: serves on this machine what a gateway serves that it is paired with. */
-import { startConnectServer } from '../clients/connect/connect-server.ts';
+import { startConnectServer, type ConnectServer } from '../clients/connect/connect-server.ts';
 import { watchHome } from '../clients/connect/home-watch.ts';
-import type { LoopbackListener } from '../clients/connect/loopback-listener.ts';
 import { watchWay } from '../clients/connect/way-watch.ts';
 import { PosternError, type PosternClient } from '../clients/sdk/index.ts';
 import { setProcessTimer } from '../core/timer.ts';
@@ -91,6 +90,7 @@ async function serveHome(serving: Serving, context: CommandContext): Promise<voi
       gatewayName: gateway.gatewayName,
       allowedOrigins,
       peers,
+      setTimer: setProcessTimer,
       onOutcome(error) {
         watch.note(error);
         tellWay(client.path);
@@ -120,7 +120,7 @@ async function askHome({ fetch }: PosternClient, signal: AbortSignal): Promise<v
   await (await fetch('/health', { signal })).arrayBuffer();
 }
 
-async function listening(port: number, listen: () => Promise<LoopbackListener>): Promise<LoopbackListener> {
+async function listening(port: number, listen: () => Promise<ConnectServer>): Promise<ConnectServer> {
   try {
     return await listen();
   } catch (error) {
@@ -135,7 +135,7 @@ async function listening(port: number, listen: () => Promise<LoopbackListener>):
   }
 }
 
-async function closeInTime(listener: LoopbackListener, stopNow: AbortSignal): Promise<void> {
+async function closeInTime(listener: ConnectServer, stopNow: AbortSignal): Promise<void> {
   const closed = listener.close();
   await Promise.race([closed, aborted(AbortSignal.any([stopNow, AbortSignal.timeout(ENDING_MS)]))]);
   listener.cut();

@@ -36,7 +36,7 @@ export interface Listener {
   cut(): void;
 }
 
-interface ListenerOptions {
+export interface ListenerOptions {
   readonly handle: RequestListener;
   readonly setTimer: SetTimer;
   readonly unreadAnswerMs?: number;

@@ -4,15 +4,15 @@
  * be, is decided at home, for the paired device. It decides who may ask (`web-guard.ts`) and keeps nothing.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ANSWER_HEADERS } from '../../gateway/guard.ts';
+import { createListener, type Listener, type ListenerOptions } from '../../gateway/listener.ts';
+import { whenHalfClosed } from '../../gateway/when-closed.ts';
 import type { PosternClient } from '../sdk/index.ts';
 import { sendAnswer } from './answer.ts';
 import { encodeFailure, encodeLastWords, failureOf, Refusal } from './failure.ts';
-import { listenOnLoopback, type LoopbackListener } from './loopback-listener.ts';
 import { endAfterRequest, readBody } from './request-body.ts';
 import { admit, ALLOW, METHODS, preflightHeaders, type Admitting } from './web-guard.ts';
 
-export interface ConnectServerOptions extends Admitting {
+export interface ConnectServerOptions extends Admitting, Pick<ListenerOptions, 'setTimer'> {
   /** 0 takes a free one. */
   readonly port: number;
   readonly fetch: PosternClient['fetch'];
@@ -42,17 +42,28 @@ const SENT_HEADERS = [
 /** Only path and query of it are looked at. With an origin in front, a path such as `//host/x` stays a path. */
 const ORIGIN = 'http://gateway.invalid';
 
-/** @throws {NodeJS.ErrnoException} `EADDRINUSE`, `EACCES`, … */
-export function startConnectServer(options: ConnectServerOptions): Promise<LoopbackListener> {
-  let running = 0;
-  return listenOnLoopback((request, response) => {
-    running += 1;
-    for (const [name, value] of Object.entries(ANSWER_HEADERS)) response.setHeader(name, value);
-    response.once('close', () => (running -= 1));
-    answer(request, response, { ...options, isFull: running > MAX_REQUESTS }).catch((error: unknown) =>
-      sendFailure(error, request, response).catch(() => response.destroy()),
-    );
-  }, options.port);
+export interface ConnectServer extends Pick<Listener, 'close' | 'cut'> {
+  readonly port: number;
+}
+
+/**
+ * Listens on both loopback addresses, or not at all.
+ * @throws {NodeJS.ErrnoException} `EADDRINUSE`, `EACCES`, …, with the `address`
+ */
+export async function startConnectServer(options: ConnectServerOptions): Promise<ConnectServer> {
+  const listener = createListener({
+    setTimer: options.setTimer,
+    handle(request, response) {
+      // Such a client counts as gone, so that home stops at once.
+      whenHalfClosed(response, () => void response.destroy());
+      const isFull = listener.counts().requests > MAX_REQUESTS;
+      answer(request, response, { ...options, isFull }).catch((error: unknown) =>
+        sendFailure(error, request, response).catch(() => response.destroy()),
+      );
+    },
+  });
+  const { port } = await listener.listen({ hosts: ['127.0.0.1', '::1'], port: options.port });
+  return { port, close: () => listener.close(), cut: () => listener.cut() };
 }
 
 interface Answering extends ConnectServerOptions {

@@ -61,7 +61,15 @@ const ROOMS: Readonly<Record<string, Room>> = {
     why: 'what a device runs, in a browser too: no Node, no DOM but fetch; it joins a relay by the pure end of its wire',
   },
   'clients/connect': {
-    mayImport: ['clients/sdk', 'channel', 'identity', 'gateway/bind.ts', 'gateway/guard.ts', 'gateway/peer-process.ts'],
+    mayImport: [
+      'clients/sdk',
+      'channel',
+      'identity',
+      'gateway/guard.ts',
+      'gateway/listener.ts',
+      'gateway/peer-process.ts',
+      'gateway/when-closed.ts',
+    ],
     packages: [/^node:/],
     why: 'what a second laptop runs: a client, and no part of the gateway but its way to listen and the guard against web pages and other users',
   },

@@ -3,9 +3,13 @@ import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { startConnectServer, type ConnectServerOptions } from '../../../clients/connect/connect-server.ts';
-import type { LoopbackListener } from '../../../clients/connect/loopback-listener.ts';
+import {
+  startConnectServer,
+  type ConnectServer,
+  type ConnectServerOptions,
+} from '../../../clients/connect/connect-server.ts';
 import { MAX_BODY_BYTES } from '../../../clients/connect/request-body.ts';
+import { setProcessTimer } from '../../../core/timer.ts';
 import { untoldPeers } from '../../../gateway/peer-process.ts';
 import { PosternError } from '../../../clients/sdk/index.ts';
 import { until } from '../../support/wait.ts';
@@ -20,7 +24,7 @@ interface Asked {
 }
 type Home = (asked: Asked) => Response | Promise<Response>;
 
-const servers: LoopbackListener[] = [];
+const servers: ConnectServer[] = [];
 afterEach(async () => {
   for (const server of servers.splice(0)) {
     server.cut();
@@ -36,6 +40,7 @@ async function start(home: Home, more: Partial<ConnectServerOptions> = {}) {
     gatewayName: 'study',
     allowedOrigins: [],
     peers: untoldPeers,
+    setTimer: setProcessTimer,
     onOutcome: (error) => outcomes.push(error),
     fetch: async (input, init) => {
       const one: Asked = {
@@ -54,6 +59,24 @@ async function start(home: Home, more: Partial<ConnectServerOptions> = {}) {
   return { port: server.port, server, asked, outcomes };
 }
 const fine: Home = () => Response.json({ data: [] });
+
+test('of the requests that a client pipelines one is carried home at a time, and none after its connection was cut', async () => {
+  const isCut = (): boolean => asked[0]?.signal.aborted === true;
+  const { port, asked } = await start((one) => (isCut() ? fine(one) : untilAborted(one.signal)));
+  const client = connect(port, '127.0.0.1');
+  client.write('GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(80));
+  await until(() => asked.length > 0);
+  client.destroy();
+  await until(() => asked[0]?.signal.aborted === true);
+  expect(asked).toHaveLength(1);
+  const answers = await Promise.all(Array.from({ length: 60 }, () => ask(port)));
+  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 60 }, () => 200));
+});
+
+/** A home that says nothing until its caller leaves. */
+function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+}
 
 describe('a request', () => {
   test('reaches home as it was sent, without what is about this connection or a key', async () => {
