@@ -350,8 +350,9 @@ function openRecorder(
     now: Date.now,
     elapsed: () => performance.now(),
     keepBodies: settings['log.bodies'],
-    onEntry(entry) {
-      requestLog.write(entry);
+    onEntry(entry, { isPoll }) {
+      // One each second, of the command line or a monitor, would bury what its owner looks for.
+      if (!isPoll) requestLog.write(entry);
       metrics.observe(entry);
     },
   });

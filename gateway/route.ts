@@ -41,6 +41,8 @@ export interface Route {
   readonly encodeError: (error: OutwardError) => object;
   /** The handler gets the body as it comes, in `stream`, and not before. */
   readonly readsStream?: true;
+  /** Asked again and again for how things are: the owner's requests that are answered leave no row in the request log. */
+  readonly isPolled?: true;
   /** Absent: the route belongs to the contract, but this version does not have it yet (501, after policy). */
   readonly handle?: (request: GatewayRequest, services: Services) => Promise<Reply> | Reply;
 }

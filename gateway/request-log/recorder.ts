@@ -30,8 +30,11 @@ export interface RecorderOptions {
   /** Milliseconds that never go back. */
   readonly elapsed: () => number;
   readonly keepBodies: boolean;
-  /** Called once for each request; must not throw. */
-  readonly onEntry: (entry: RequestEntry) => void;
+  /**
+   * Called once for each request; must not throw.
+   * @param isPoll the owner, or a program of theirs, asked how things are, and was told
+   */
+  readonly onEntry: (entry: RequestEntry, about: { readonly isPoll: boolean }) => void;
 }
 
 export interface Recorder {
@@ -122,7 +125,7 @@ export class RequestRecord {
   #end(ending: Ending): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    if (this.#request.method !== 'OPTIONS') this.#options.onEntry(this.#entry(ending));
+    if (this.#request.method !== 'OPTIONS') this.#options.onEntry(this.#entry(ending), { isPoll: this.#isPoll() });
   }
 
   #entry({ isCancelled, payload }: Ending): RequestEntry {
@@ -148,6 +151,11 @@ export class RequestRecord {
       }),
       ...this.#bodies(payload, secrets),
     };
+  }
+
+  #isPoll(): boolean {
+    const isOwner = this.#caller?.scope === 'owner' && this.#caller.page === undefined;
+    return isOwner && this.#request.routeOptions.config.route?.isPolled === true && this.#reply.raw.statusCode < 400;
   }
 
   #bodies(payload: unknown, secrets: readonly string[]): Pick<RequestEntry, 'requestBody' | 'responseBody'> {

@@ -85,6 +85,7 @@ export const getInvite: Route = {
   ...common,
   method: 'GET',
   path: '/admin/invites/:id',
+  isPolled: true,
   summary: 'What became of an invite, and the device that was paired with it.',
   async handle({ params }, { keys }) {
     const { invites, devices } = await keys.openPairings();

@@ -8,6 +8,7 @@ export const adminStatus: Route = {
   method: 'GET',
   path: '/admin/status',
   access: 'admin',
+  isPolled: true,
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: 'What runs: version, process, loaded models, calls under way, approvals that wait, ways to relays.',

@@ -25,6 +25,7 @@ export const health: Route = {
   method: 'GET',
   path: '/health',
   access: 'health',
+  isPolled: true,
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: 'A snapshot of the service.',

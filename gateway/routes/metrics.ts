@@ -7,6 +7,7 @@ export const metrics: Route = {
   method: 'GET',
   path: '/metrics',
   access: 'admin',
+  isPolled: true,
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: "The service's figures, in Prometheus' text format.",
