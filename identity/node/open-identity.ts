@@ -151,5 +151,6 @@ const MOVED = 'Its entries are named for the path of SVC_HOME: if the folder was
 const noIdentity = (home: string) =>
   new IdentityError(
     'no_identity',
-    `${home} has no identity yet. The service makes one when it first starts; "postern identity restore -" brings one back.`,
+    `${home} has no identity yet, or lost its identity.json. "postern serve" makes one at its first start, and finds the ` +
+      'secrets again that are still in their store; "postern identity restore -" brings one back from its 24 words.',
   );

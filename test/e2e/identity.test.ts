@@ -36,8 +36,17 @@ describe('without an identity', () => {
   ])('%s %s says how one comes to be, and makes nothing', async (...args) => {
     const answer = await cli(...args);
     expect(answer).toMatchObject({ code: 1, stdout: '' });
-    expect(answer.stderr).toMatch(/no identity yet.*"postern identity restore -"/);
+    expect(answer.stderr).toMatch(/no identity yet.*"postern serve" makes one.*"postern identity restore -"/);
     expect(await files()).toEqual([]);
+  });
+
+  test('that was lost, "identity show" says that too, and the secrets are found again', async () => {
+    await cli('keys', 'create');
+    const before = await show();
+    await rm(join(home, 'identity.json'));
+    expect((await cli('identity', 'show')).stderr).toMatch(/lost its identity\.json.*finds the secrets again/);
+    await cli('keys', 'create');
+    expect(await show()).toEqual(before);
   });
 
   test('the log is empty', async () => {
