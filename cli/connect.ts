@@ -9,6 +9,7 @@ import { isInUse } from '../gateway/bind.ts';
 import { openPeerProcesses } from '../gateway/open-peer-processes.ts';
 import { addressOf } from './addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
+import { portOf, type Flag } from './flags.ts';
 import { chooseGateway } from './gateways.ts';
 import { openHomeClient } from './home-client.ts';
 import { listPairedGateways, type PairedGateway } from './paired-gateways.ts';
@@ -44,7 +45,7 @@ const ENDING_MS = 10_000;
 
 async function connectUntilStopped({ flags, positionals }: CommandInput, context: CommandContext): Promise<0> {
   if (positionals.length > 0) throw new UsageError('"connect" takes no argument. --gateway says which one.');
-  const [port, allowedOrigins] = [portOf(flags['port']), originsOf(flags['allow-origin'])];
+  const [port, allowedOrigins] = [portOf(flags['port']) ?? DEFAULT_PORT, originsOf(flags['allow-origin'])];
   const wanted = typeof flags['gateway'] === 'string' ? flags['gateway'] : undefined;
   const gateway = chooseGateway(await listPairedGateways(context.home), wanted);
   const client = await openHomeClient(gateway, context);
@@ -163,15 +164,6 @@ For clients that take their address from the environment:
   export ANTHROPIC_BASE_URL=${url} ANTHROPIC_API_KEY=any
   export OLLAMA_HOST=${url}
 `);
-}
-
-type Flag = CommandInput['flags'][string];
-
-function portOf(flag: Flag): number {
-  if (flag === undefined) return DEFAULT_PORT;
-  const port = typeof flag === 'string' && /^\d{1,5}$/.test(flag) ? Number(flag) : Infinity;
-  if (port <= 65_535) return port;
-  throw new UsageError(`--port: "${String(flag)}" is not a port number.`);
 }
 
 function originsOf(flag: Flag): readonly string[] {

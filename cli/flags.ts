@@ -12,6 +12,16 @@ export function agentIndexOf(flag: Flag): number | undefined {
   throw new UsageError('--agent: expected the number of an agent, from 0.');
 }
 
+const MAX_PORT = 65_535;
+
+/** @throws {UsageError} for what is no TCP port; 0 is any free one */
+export function portOf(flag: Flag): number | undefined {
+  if (flag === undefined) return undefined;
+  const port = typeof flag === 'string' && /^\d{1,5}$/.test(flag) ? Number(flag) : Infinity;
+  if (port <= MAX_PORT) return port;
+  throw new UsageError(`--port: "${String(flag)}" is not a port number (0 to ${MAX_PORT}).`);
+}
+
 const UNIT_S: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
 /** Seconds in `90s`, `30m`, `12h` or `7d`. */

@@ -10,6 +10,7 @@ import { CommandError, UsageError, type Command, type CommandContext, type ExitC
 import { allCommands, findCommand } from './commands.ts';
 import { explainDiskError } from './disk-error.ts';
 import { installLastResort, internalErrorText } from './internal-error.ts';
+import { watchOutput } from './output-watch.ts';
 import { version } from './package.ts';
 import { processTerminal } from './terminal.ts';
 
@@ -38,8 +39,8 @@ export async function run(argv: readonly string[]): Promise<void> {
   const onSignal = (): void => (stopSignal.signal.aborted ? stopNow : stopSignal).abort();
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
-  // A reader that has seen enough (`| head`) ends the program as Ctrl-C does.
-  process.stdout.on('error', () => stopSignal.abort());
+  const { stdout, stderr } = process;
+  const output = watchOutput({ stdout, stderr, onLost: () => stopSignal.abort() });
   const environment = { ...process.env };
   // No process that is started from here has any business with it.
   delete process.env['SVC_VAULT_PASSPHRASE'];
@@ -51,10 +52,13 @@ export async function run(argv: readonly string[]): Promise<void> {
     stopNow: stopNow.signal,
   };
   installLastResort({ say: (words) => context.terminal.say(words), end: () => process.exit(1) });
-  process.exitCode = await dispatch(argv, context);
+  const code = await dispatch(argv, context);
   process.off('SIGINT', onSignal);
   process.off('SIGTERM', onSignal);
-  await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
+  await Promise.all([flushed(stdout), flushed(stderr)]);
+  const loss = output.loss();
+  if (loss !== undefined) context.terminal.say(`postern: what it prints can't be written (${loss}).`);
+  process.exitCode = loss === undefined ? code : 1;
   // A connection that a library keeps for later, or still tries to make, is nothing to wait for.
   process.exit();
 }
@@ -110,6 +114,10 @@ async function takeHome({ home, terminal }: CommandContext): Promise<void> {
 }
 
 function explain(error: unknown, command: Command, { terminal, home }: CommandContext): ExitCode {
+  if (isMisuse(error)) {
+    terminal.say(`postern: ${error.message}\n"postern ${command.name} --help" tells more.`);
+    return 2;
+  }
   const explained = isForOwner(error) ? error : explainDiskError(error, home);
   if (isForOwner(explained)) {
     terminal.say(`postern: ${explained.message}`);
@@ -119,13 +127,12 @@ function explain(error: unknown, command: Command, { terminal, home }: CommandCo
     terminal.say(`postern: ${error.message}.`);
     return 1;
   }
-  const isMisuse = error instanceof UsageError || isParseArgsError(error);
-  if (!isMisuse) {
-    terminal.say(internalErrorText(error));
-    return 1;
-  }
-  terminal.say(`postern: ${error.message}\n"postern ${command.name} --help" tells more.`);
-  return 2;
+  terminal.say(internalErrorText(error));
+  return 1;
+}
+
+function isMisuse(error: unknown): error is Error {
+  return error instanceof UsageError || isParseArgsError(error) || (error instanceof SettingsError && error.isMisuse);
 }
 
 /** Its words were written for whoever reads them, and say what to do. */

@@ -5,6 +5,7 @@ import { trustClock } from '../core/storage/durable-clock.ts';
 import { reachableUrls } from './addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { clockLagText } from './clock-lag.ts';
+import { portOf } from './flags.ts';
 import { listHere, withDatabase } from './key-keeper.ts';
 import { version } from './package.ts';
 import { endService, startService, type Running } from './service.ts';
@@ -74,12 +75,10 @@ async function readSettings(
   { home, environment }: CommandContext,
 ): Promise<Settings> {
   if (positionals.length > 0) throw new UsageError(`"serve" takes no argument "${positionals.join(' ')}".`);
-  const port = flags['port'];
-  if (port !== undefined && !/^\d+$/.test(String(port)))
-    throw new UsageError(`--port: "${String(port)}" is not a port number.`);
+  const port = portOf(flags['port']);
   return resolveSettings({
     flags: {
-      ...(port === undefined ? {} : { 'server.port': Number(port) }),
+      ...(port === undefined ? {} : { 'server.port': port }),
       ...(flags['expose'] === undefined ? {} : { 'server.expose': flags['expose'] }),
       ...(flags['relay'] === undefined ? {} : { 'relay.urls': flags['relay'] }),
       ...(flags['models-dir'] === undefined ? {} : { 'models.folder': flags['models-dir'] }),

@@ -7,7 +7,16 @@ const [stop, stopNow] = [new AbortController(), new AbortController()];
 const onSignal = (): void => (stop.signal.aborted ? stopNow : stop).abort();
 process.on('SIGINT', onSignal);
 process.on('SIGTERM', onSignal);
-process.exitCode = await main(process.argv.slice(2));
+// Words may be lost, on a disk that is full; data may not, but for a reader that has seen enough (`| head`).
+process.stderr.on('error', () => undefined);
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+  stop.abort();
+  if (code === 'EPIPE') return;
+  process.exitCode = 1;
+  process.stderr.write(`${NAME}: what it prints can't be written (${code}).\n`);
+});
+const exitCode = await main(process.argv.slice(2));
+process.exitCode ||= exitCode;
 process.off('SIGINT', onSignal);
 process.off('SIGTERM', onSignal);
 

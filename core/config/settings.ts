@@ -164,6 +164,16 @@ export interface SettingRow {
 /** A setting that can't be used; the message says which, why, and where it came from. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
+  /** It came from the command line. */
+  readonly isMisuse: boolean;
+
+  constructor(
+    message: string,
+    { cause, isMisuse = false }: { readonly cause?: unknown; readonly isMisuse?: boolean } = {},
+  ) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.isMisuse = isMisuse;
+  }
 }
 
 interface Sources {
@@ -211,10 +221,12 @@ export function resolveSettings(sources: Sources): {
   return { settings, rows };
 }
 
+const COMMAND_LINE = 'the command line';
+
 function resolveSetting(name: SettingName, { flags, environment, file }: Sources): SettingRow {
   const { meaning, environment: variable } = definitionOf(name);
   if (flags[name] !== undefined) {
-    return { name, value: checkSetting(name, flags[name], 'the command line'), source: 'flag', meaning };
+    return { name, value: checkSetting(name, flags[name], COMMAND_LINE), source: 'flag', meaning };
   }
   const text = variable === undefined ? undefined : environment[variable];
   if (text !== undefined && text !== '') {
@@ -250,7 +262,15 @@ function checkSetting(name: string, value: unknown, where: string): unknown {
   const schema = settingsSchema.shape[name];
   const result = schema.safeParse(value);
   if (result.success) return name === 'models.folder' && typeof value === 'string' ? resolve(value) : value;
-  throw new SettingsError(`${where}: ${name}: ${result.error.issues[0]?.message ?? 'not a valid value'}`);
+  const reason = expectationOf(schema) ?? result.error.issues[0]?.message ?? 'not a valid value';
+  throw new SettingsError(`${where}: ${name}: ${reason}`, { isMisuse: where === COMMAND_LINE });
+}
+
+/** In words, for a schema that few of them describe. */
+function expectationOf(schema: z.ZodType): string | undefined {
+  const { type, minimum, maximum } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  if (type === 'integer') return `expected a number from ${minimum} to ${maximum}`;
+  return type === 'boolean' ? 'expected true or false' : undefined;
 }
 
 function parseJson(text: string, path: string): Record<string, unknown> {

@@ -1,7 +1,7 @@
 /** A disk that is really full, under a service that runs: a file system of a few MiB, and a file that takes all of it. */
 import { execFileSync } from 'node:child_process';
 import { appendFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -27,26 +27,29 @@ afterEach(async () => {
 
 const filler = () => join(home, 'filler');
 const makeRoom = () => rm(filler());
+/** What a service says that writes its words to the same disk. */
+const log = () => join(home, 'service.log');
+const said = () => readFile(log(), 'utf8').catch(() => '');
 const cli = (...args: string[]) => runCli(args, { SVC_HOME: home });
 
 /** Down to the last byte. */
-function fill(): void {
+function fill(path = filler()): void {
   for (let bytes = 65_536; bytes >= 1;) {
     try {
-      appendFileSync(filler(), Buffer.alloc(bytes));
+      appendFileSync(path, Buffer.alloc(bytes));
     } catch {
       bytes = Math.floor(bytes / 2);
     }
   }
 }
 
-async function start(): Promise<TestServer> {
+async function start(within: readonly string[] = []): Promise<TestServer> {
   // A revoked key is seen to be refused from here, too.
   const settings = { 'access.requireKeyOnLoopback': true };
   await writeFile(join(home, 'settings.json'), JSON.stringify(settings), { mode: 0o600 });
-  const started = await startServer({ home });
+  const started = await startServer({ home, within });
   server = started;
-  await until(() => started.log().includes('Secrets are in'));
+  await until(async () => (started.log() + (await said())).includes('Secrets are in'));
   return started;
 }
 
@@ -105,6 +108,18 @@ describe.runIf(has(tinyDisks))('a disk that is full', () => {
     expect(body['store']).toBe(true);
     expect((await asOwner(running, 'GET', `/v1/responses/${String(body['id'])}`)).status).toBe(200);
     expectNoStack(running.log());
+  });
+
+  test('does not end a service whose words go to the same disk, and they are heard again when there is room', async () => {
+    const running = await start(['bash', '-c', 'exec "$@" 2>>"$0"', log()]);
+    fill();
+    fill(log());
+    await untilDegraded(running);
+    expect(await said()).not.toContain("can't be written");
+    expect(await asOwner(running, 'POST', '/v1/chat/completions', chat)).toMatchObject({ status: 200 });
+    await makeRoom();
+    await until(async () => (await healthOf(running))['status'] === 'healthy');
+    expect(await said()).toContain('can be written again');
   });
 
   test('refuses what would have to be kept, in words, and keeps what it has promised', async () => {
