@@ -3,6 +3,7 @@
  * stream of JSON costs, one `JSON.stringify` of the delta. `node dist/bench/wire.bench.js`.
  */
 import type { ModelStreamPart } from '../core/inference/model-port.ts';
+import { atOnce } from '../core/steps.ts';
 import { encodeMessageStream } from '../gateway/wire/anthropic-stream.ts';
 import { encodeOllamaStream } from '../gateway/wire/ollama-response.ts';
 import { encodeChatStream } from '../gateway/wire/openai-chat-response.ts';
@@ -43,7 +44,7 @@ async function* bare(): AsyncGenerator<string> {
 
 const model = 'foundation';
 const body = parseResponsesBody({ model, input: 'Hello' });
-const { input, tools } = parseResponsesRequest(body, { key: 'k', conversation: [], findItem: () => undefined });
+const { input, tools } = atOnce(parseResponsesRequest(body, { key: 'k', conversation: [], findItem: () => undefined }));
 const clock = { now: () => 1_700_000_000_000, elapsed: () => 1 };
 
 const styles: Readonly<Record<string, () => AsyncIterable<string>>> = {

@@ -52,6 +52,8 @@ export interface ResponseStore {
   /** Whether so many bytes more can go on from this response, or begin a conversation. */
   hasRoomInConversation(owner: string, previousId: string | undefined, bytes: number): boolean;
   find(owner: string, id: string): StoredResponse | undefined;
+  /** How long a response is as JSON; 0 where there is none. */
+  bytesOf(owner: string, id: string): number;
   /** All that led to a response, itself included, oldest first; `undefined` when any of it is missing. */
   conversation(owner: string, id: string): readonly StoredResponse[] | undefined;
   /** @returns false when there was no such response */
@@ -106,6 +108,7 @@ export function createResponseStore({
       const row = statements.find.get({ owner, id, now: now() });
       return row && storedResponse(row);
     },
+    bytesOf: (owner, id) => statements.bytesOf.get({ owner, id, now: now() })?.bytes ?? 0,
     conversation(owner, id) {
       const rows = statements.conversation.all({ owner, id, now: now() });
       const isWhole = rows.length > 0 && rows[0]?.previous_id === null;
@@ -164,6 +167,9 @@ function prepareStatements(database: Database) {
     ),
     find: database.prepare<[Asked], Row>(
       `SELECT id, previous_id, input, body FROM responses WHERE id = @id AND owner = @owner AND expires_at_ms > @now`,
+    ),
+    bytesOf: database.prepare<[Asked], { readonly bytes: number }>(
+      'SELECT bytes FROM responses WHERE id = @id AND owner = @owner AND expires_at_ms > @now',
     ),
     conversation: database.prepare<[Asked], Row>(
       `WITH RECURSIVE chain (id, previous_id, depth) AS (

@@ -1,4 +1,5 @@
 /** `POST /v1/messages` and `POST /v1/messages/count_tokens`. Tools that the model calls are run by the client. */
+import { inTurns } from '../../core/steps.ts';
 import { PUBLIC_BODY_BYTES } from '../bounds.ts';
 import type { Route } from '../route.ts';
 import { encodeAnthropicError } from '../wire/anthropic-error.ts';
@@ -24,7 +25,7 @@ export const createMessage: Route = {
   body: messagesRequestSchema,
   encodeError: encodeAnthropicError,
   async handle({ json, signal }, { inference }) {
-    const request = parseMessagesRequest(json());
+    const request = await inTurns(parseMessagesRequest(json()));
     const model = await inference.languageModel(request.model);
     const call = { ...request.call, abortSignal: signal };
     const envelope: MessageEnvelope = {
@@ -49,7 +50,7 @@ export const countMessageTokens: Route = {
   body: countTokensRequestSchema,
   encodeError: encodeAnthropicError,
   async handle({ json, signal }, { inference }) {
-    const { model, call, ignored } = parseCountTokensRequest(json());
+    const { model, call, ignored } = await inTurns(parseCountTokensRequest(json()));
     const tokens = await inference.countPromptTokens(model, { ...call, abortSignal: signal });
     return { headers: ignoredHeaders(ignored), body: { input_tokens: tokens } };
   },

@@ -1,4 +1,5 @@
 /** `POST /v1/chat/completions`. Tools that the model calls are run by the client, never here. */
+import { inTurns } from '../../core/steps.ts';
 import { PUBLIC_BODY_BYTES } from '../bounds.ts';
 import type { Route } from '../route.ts';
 import { EVENT_STREAM_HEADERS } from '../wire/event-stream.ts';
@@ -17,7 +18,7 @@ export const chatCompletions: Route = {
   body: chatRequestSchema,
   encodeError: encodeOpenAiError,
   async handle({ json, signal }, { inference, now }) {
-    const request = parseChatRequest(json());
+    const request = await inTurns(parseChatRequest(json()));
     const model = await inference.languageModel(request.model);
     const call = { ...request.call, abortSignal: signal };
     const created = Math.floor(now() / 1000);

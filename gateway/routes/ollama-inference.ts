@@ -1,4 +1,5 @@
 /** `POST /api/chat` and `POST /api/generate`, Ollama's two ways to ask a model. */
+import { inTurns, type Steps } from '../../core/steps.ts';
 import { PUBLIC_BODY_BYTES } from '../bounds.ts';
 import { isOwner } from '../caller.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
@@ -29,7 +30,7 @@ export const ollamaChat: Route = {
   summary: 'Ollama chat.',
   body: ollamaChatRequestSchema,
   encodeError: encodeOllamaError,
-  handle: (request, services) => answer({ route: 'chat', ask: parseChatRequest(request.json()) }, request, services),
+  handle: (request, services) => answer({ route: 'chat', asked: parseChatRequest(request.json()) }, request, services),
 };
 
 export const ollamaGenerate: Route = {
@@ -42,16 +43,17 @@ export const ollamaGenerate: Route = {
   body: ollamaGenerateRequestSchema,
   encodeError: encodeOllamaError,
   handle: (request, services) =>
-    answer({ route: 'generate', ask: parseGenerateRequest(request.json()) }, request, services),
+    answer({ route: 'generate', asked: parseGenerateRequest(request.json()) }, request, services),
 };
 
 interface Asked {
   readonly route: OllamaRoute;
-  readonly ask: OllamaRequest;
+  readonly asked: Steps<OllamaRequest>;
 }
 
-async function answer({ route, ask }: Asked, { caller, signal }: GatewayRequest, services: Services): Promise<Reply> {
+async function answer({ route, asked }: Asked, { caller, signal }: GatewayRequest, services: Services): Promise<Reply> {
   const clock = startClock(services);
+  const ask = await inTurns(asked);
   const { id } = await services.catalog.resolve(ask.model);
   const envelope = () => ({ route, model: ask.model, clock, loadDuration: clock.elapsed() });
   // Others may use the model as well: that it goes is for the owner to say.

@@ -3,7 +3,12 @@
  * client did not ask to be forgotten can be fetched, deleted and gone on from for a day, by the same caller alone.
  */
 import { z } from 'zod';
-import type { ResponseStore, StoredResponse } from '../../core/responses/response-store.ts';
+import {
+  MAX_CONVERSATION_BYTES,
+  type ResponseStore,
+  type StoredResponse,
+} from '../../core/responses/response-store.ts';
+import { inTurns, type Steps } from '../../core/steps.ts';
 import { findDiskFault } from '../../core/storage/disk-fault.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
 import { isGuest, ownerOf, type Caller } from '../caller.ts';
@@ -20,6 +25,8 @@ import {
   parseResponsesBody,
   parseResponsesRequest,
   type Earlier,
+  type ResponsesBody,
+  type ResponsesRequest,
   responsesRequestSchema,
 } from '../wire/responses-request.ts';
 import { encodeResponse, type ResponseEnvelope, type ResponseResource } from '../wire/responses-resource.ts';
@@ -44,7 +51,7 @@ export const createResponse: Route = {
       (!isGuest(caller) || responses.hasRoomForGuests());
     const isRefused = asked.store !== false && !hasRoom;
     const sent = isRefused ? { ...asked, store: false } : asked;
-    const request = parseResponsesRequest(sent, { key, ...earlier({ responses, owner, previousId }) });
+    const request = await inTurns(parseWithEarlier(sent, { key, responses, owner, previousId }));
     const model = await inference.languageModel(request.model);
     const call = { ...request.call, abortSignal: signal };
     const seconds = () => Math.floor(now() / 1000);
@@ -135,11 +142,12 @@ export const listInputItems: Route = {
   clientPrefix: '/v1',
   summary: 'What a stored response was asked.',
   encodeError,
-  handle({ caller, params, query }, { responses }) {
+  async handle({ caller, params, query }, { responses }) {
     const { after, limit, order } = parseBody(listQuerySchema, Object.fromEntries(query));
     const response = findResponse(responses, caller, params['id']);
     const conversation = responses.conversation(ownerOf(caller), response.id) ?? [response];
-    const items = [...conversation.slice(0, -1).flatMap(itemsOf), ...parseKeptItems(response.input)];
+    const before = await inTurns(itemsOfAll(conversation.slice(0, -1)));
+    const items = [...before, ...parseKeptItems(response.input)];
     if (order === 'desc') items.reverse();
     const start = after === undefined ? 0 : indexOf(items, after) + 1;
     const data = items.slice(start, start + limit);
@@ -182,16 +190,27 @@ interface Asked {
   readonly previousId: string | undefined;
 }
 
-function earlier({ responses, owner, previousId }: Asked): Earlier {
+/** @param asked.key names the new items */
+function* parseWithEarlier(
+  body: ResponsesBody,
+  { key, ...asked }: Asked & { readonly key: string },
+): Steps<ResponsesRequest> {
+  return yield* parseResponsesRequest(body, { key, ...(yield* earlier(asked)) });
+}
+
+function* earlier({ responses, owner, previousId }: Asked): Steps<Earlier> {
   const conversation = previousId === undefined ? [] : responses.conversation(owner, previousId);
   if (conversation === undefined) throw previousNotFound();
   const looked = new Map<string, ReadonlyMap<string, Item>>();
+  let bytes = 0;
   const itemsOfResponse = (id: string): ReadonlyMap<string, Item> => {
+    bytes += responses.bytesOf(owner, id);
+    if (bytes > MAX_CONVERSATION_BYTES) throw tooMuchReferredTo();
     const response = responses.find(owner, id);
     return new Map(response === undefined ? [] : itemsOf(response).map((item) => [item.id, item]));
   };
   return {
-    conversation: conversation.flatMap(itemsOf),
+    conversation: yield* itemsOfAll(conversation),
     findItem(id) {
       const response = responseIdOfItem(id);
       if (response === undefined) return undefined;
@@ -202,12 +221,28 @@ function earlier({ responses, owner, previousId }: Asked): Earlier {
   };
 }
 
+/** All of a response is read for one item of it. */
+function tooMuchReferredTo(): RequestError {
+  const most = `${MAX_CONVERSATION_BYTES / 1024 / 1024} MiB`;
+  const message = `input: the responses that these items are part of are longer than ${most}; send the items in full`;
+  return new RequestError('bad_request', message, { param: 'input' });
+}
+
 function previousNotFound(): RequestError {
   return new RequestError(
     'not_found',
     'previous_response_id: there is no response with this id, or its conversation is no longer there in full. Responses are kept for 24 hours, unless they were made with "store": false.',
     { param: 'previous_response_id' },
   );
+}
+
+function* itemsOfAll(responses: readonly StoredResponse[]): Steps<Item[]> {
+  const items: Item[] = [];
+  for (const response of responses) {
+    items.push(...itemsOf(response));
+    yield;
+  }
+  return items;
 }
 
 const storedBodySchema = z.looseObject({ output: z.unknown() });

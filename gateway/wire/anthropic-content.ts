@@ -6,6 +6,7 @@
  * on here; which types those were is noted. Fields without a meaning here (`cache_control`, `citations`) are let be.
  */
 import { z } from 'zod';
+import { mapped, type Steps } from '../../core/steps.ts';
 import { mediaPart, MAX_URL_LENGTH, type MediaPart } from './media-part.ts';
 
 const textBlockSchema = z.object({ type: z.literal('text'), text: z.string() });
@@ -15,7 +16,14 @@ const base64SourceSchema = z.object({
   media_type: z.string().min(1),
   data: z.string(),
 });
-const urlSourceSchema = z.object({ type: z.literal('url'), url: z.url().max(MAX_URL_LENGTH) });
+/** To parse an address may take half a millisecond, so that is a step of its own, later. */
+const urlSourceSchema = z.object({
+  type: z.literal('url'),
+  url: z
+    .string()
+    .max(MAX_URL_LENGTH)
+    .regex(/^[a-z][\w+.-]*:/i, 'expected a URL'),
+});
 
 const imageBlockSchema = z.object({
   type: z.literal('image'),
@@ -111,8 +119,10 @@ interface TextPart {
   readonly text: string;
 }
 
+export type ContentPart = TextPart | MediaPart;
+
 /** Most blocks are one part of the prompt; a document may have several. */
-export function contentParts(block: ContentBlock): (TextPart | MediaPart)[] {
+export function* contentParts(block: ContentBlock): Steps<ContentPart[]> {
   switch (block.type) {
     case 'text':
       return [textPart(block.text)];
@@ -121,21 +131,21 @@ export function contentParts(block: ContentBlock): (TextPart | MediaPart)[] {
     case 'search_result':
       return [block.title, block.source, ...block.content.map(({ text }) => text)].map(paragraph);
     case 'document':
-      return documentParts(block);
+      return yield* documentParts(block);
   }
 }
 
-function documentParts({ title, context, source }: z.output<typeof documentBlockSchema>): (TextPart | MediaPart)[] {
+function* documentParts({ title, context, source }: z.output<typeof documentBlockSchema>): Steps<ContentPart[]> {
   const heading = [title, context].filter((text) => typeof text === 'string').map(paragraph);
   switch (source.type) {
     case 'text':
       return [...heading, paragraph(source.data)];
     case 'content': {
       const blocks = typeof source.content === 'string' ? [textPart(source.content)] : source.content;
-      return [
-        ...heading,
-        ...blocks.flatMap((block) => (block.type === 'text' ? paragraph(block.text) : contentParts(block))),
-      ];
+      const parts = yield* mapped(blocks, (block) =>
+        block.type === 'text' ? paragraph(block.text) : sourcePart(block.source, 'image/*'),
+      );
+      return [...heading, ...parts];
     }
     default:
       return [...heading, sourcePart(source, 'application/pdf')];

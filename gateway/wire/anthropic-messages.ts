@@ -6,6 +6,7 @@
  */
 import type { LanguageModelV3Message, LanguageModelV3Prompt, LanguageModelV3ToolResultOutput } from '@ai-sdk/provider';
 import { z } from 'zod';
+import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import {
   contentBlockSchemas,
@@ -13,6 +14,7 @@ import {
   contentSchema,
   isKnownBlock,
   systemBlockSchemas,
+  type ContentPart,
   type Ignore,
 } from './anthropic-content.ts';
 
@@ -59,21 +61,24 @@ interface Conversation {
 }
 
 /** @throws {RequestError} `bad_request` for a tool result whose call is not in the conversation */
-export function parsePrompt({ system, messages }: Conversation, ignore: Ignore): LanguageModelV3Prompt {
+export function* parsePrompt({ system, messages }: Conversation, ignore: Ignore): Steps<LanguageModelV3Prompt> {
   const toolNames = new Map<string, string>();
-  return [
-    ...systemMessages(system ?? '', ignore),
-    ...messages.flatMap((message, index) => {
-      switch (message.role) {
-        case 'system':
-          return systemMessages(message.content, ignore);
-        case 'user':
-          return userMessages(message.content, { toolNames, ignore, path: `messages[${index}]` });
-        case 'assistant':
-          return [assistantMessage(message.content, toolNames, ignore)];
-      }
-    }),
-  ];
+  const prompt: LanguageModelV3Prompt = systemMessages(system ?? '', ignore);
+  for (const [index, message] of messages.entries()) {
+    switch (message.role) {
+      case 'system':
+        prompt.push(...systemMessages(message.content, ignore));
+        break;
+      case 'user':
+        prompt.push(...(yield* userMessages(message.content, { toolNames, ignore, path: `messages[${index}]` })));
+        break;
+      case 'assistant':
+        prompt.push(assistantMessage(message.content, toolNames, ignore));
+        break;
+    }
+    yield;
+  }
+  return prompt;
 }
 
 /**
@@ -101,21 +106,28 @@ interface UserContext {
   readonly path: string;
 }
 
-function userMessages(content: UserContent, { toolNames, ignore, path }: UserContext): LanguageModelV3Message[] {
+function* userMessages(
+  content: UserContent,
+  { toolNames, ignore, path }: UserContext,
+): Steps<LanguageModelV3Message[]> {
   if (typeof content === 'string') return [{ role: 'user', content: [{ type: 'text', text: content }] }];
   const results: LanguageModelV3Message[] = [];
-  const said = content.flatMap((block, index) => {
-    if (!isKnownBlock(block, ignore)) return [];
-    if (block.type !== 'tool_result') return contentParts(block);
+  const said: ContentPart[] = [];
+  for (const [index, block] of content.entries()) {
+    yield;
+    if (!isKnownBlock(block, ignore)) continue;
+    if (block.type !== 'tool_result') {
+      said.push(...(yield* contentParts(block)));
+      continue;
+    }
     const toolName = toolNames.get(block.tool_use_id);
     if (toolName === undefined) throw unknownCall(`${path}.content[${index}].tool_use_id`);
-    const output = toolOutput(block, ignore);
+    const output = yield* toolOutput(block, ignore);
     results.push({
       role: 'tool',
       content: [{ type: 'tool-result', toolCallId: block.tool_use_id, toolName, output }],
     });
-    return [];
-  });
+  }
   return said.length === 0 && results.length > 0 ? results : [...results, { role: 'user', content: said }];
 }
 
@@ -123,10 +135,17 @@ function unknownCall(param: string): RequestError {
   return new RequestError('bad_request', `${param}: no message before it has a tool_use block with this id`, { param });
 }
 
-function toolOutput({ content, is_error: isError }: ToolResultBlock, ignore: Ignore): LanguageModelV3ToolResultOutput {
+function* toolOutput(
+  { content, is_error: isError }: ToolResultBlock,
+  ignore: Ignore,
+): Steps<LanguageModelV3ToolResultOutput> {
   const type = isError === true ? 'error-text' : 'text';
   if (typeof content === 'string') return { type, value: content };
-  const parts = (content ?? []).flatMap((block) => (isKnownBlock(block, ignore) ? contentParts(block) : []));
+  const parts: ContentPart[] = [];
+  for (const block of content ?? []) {
+    if (isKnownBlock(block, ignore)) parts.push(...(yield* contentParts(block)));
+    yield;
+  }
   const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   if (texts.length === parts.length) return { type, value: texts.join('') };
   return {

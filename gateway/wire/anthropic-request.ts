@@ -8,6 +8,7 @@
  */
 import { z } from 'zod';
 import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inference/model-port.ts';
+import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 import type { Ignore } from './anthropic-content.ts';
@@ -77,9 +78,9 @@ export interface MessagesRequest extends CountTokensRequest {
 }
 
 /** @throws {RequestError} `bad_request` that names the field at fault */
-export function parseMessagesRequest(json: unknown): MessagesRequest {
+export function* parseMessagesRequest(json: unknown): Steps<MessagesRequest> {
   const body = parseBody(messagesRequestSchema, json);
-  const { model, call, ignored } = parseCommon(body);
+  const { model, call, ignored } = yield* parseCommon(body);
   return {
     model,
     ignored,
@@ -99,13 +100,14 @@ export function parseMessagesRequest(json: unknown): MessagesRequest {
 }
 
 /** What is counted is what `parseMessagesRequest` makes of the same body. @throws {RequestError} `bad_request` */
-export function parseCountTokensRequest(json: unknown): CountTokensRequest {
-  return parseCommon(parseBody(countTokensRequestSchema, json));
+export function* parseCountTokensRequest(json: unknown): Steps<CountTokensRequest> {
+  return yield* parseCommon(parseBody(countTokensRequestSchema, json));
 }
 
 const NO_THREADS = 'thread: conversations are not kept here; send all messages with each request';
 
-function parseCommon(body: CommonBody): CountTokensRequest {
+function* parseCommon(body: CommonBody): Steps<CountTokensRequest> {
+  yield;
   if (body.thread != null) throw new RequestError('bad_request', NO_THREADS, { param: 'thread' });
   const ignored = new Set<string>();
   const ignore: Ignore = (name) => void ignored.add(name);
@@ -114,7 +116,7 @@ function parseCommon(body: CommonBody): CountTokensRequest {
     model: body.model,
     ignored,
     call: {
-      prompt: parsePrompt(body, ignore),
+      prompt: yield* parsePrompt(body, ignore),
       ...defined({ responseFormat: responseFormat(body) }),
       ...parseTools(body, ignore),
       providerOptions: { [PROVIDER]: modelOptions(body) },

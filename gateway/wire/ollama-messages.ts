@@ -4,10 +4,11 @@
  * A tool's result says which call it answers by `tool_call_id`, or only by `tool_name`, or, from old clients, not at
  * all; `ollama-open-calls.ts` finds it.
  */
-import type { LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
+import type { LanguageModelV3Prompt } from '@ai-sdk/provider';
 import { z } from 'zod';
+import { mapped, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
-import { mediaPart } from './media-part.ts';
+import { mediaPart, type MediaPart } from './media-part.ts';
 import { createOpenCalls, type OpenCall, type OpenCalls } from './ollama-open-calls.ts';
 
 const toolCallSchema = z.object({
@@ -49,27 +50,34 @@ type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 type ToolMessage = Extract<Message, { role: 'tool' }>;
 
 /** @throws {RequestError} `bad_request` for a tool result that no call waits for */
-export function parsePrompt(messages: readonly Message[]): LanguageModelV3Prompt {
+export function* parsePrompt(messages: readonly Message[]): Steps<LanguageModelV3Prompt> {
+  const prompt: LanguageModelV3Prompt = [];
   const open = createOpenCalls();
-  return messages.map((message, index): LanguageModelV3Message => {
+  for (const [index, message] of messages.entries()) {
     if (message.role !== 'user') refuseImages(message, index);
     switch (message.role) {
       case 'system':
-        return { role: 'system', content: message.content ?? '' };
+        prompt.push({ role: 'system', content: message.content ?? '' });
+        break;
       case 'user':
-        return { role: 'user', content: userContent(message) };
+        prompt.push({ role: 'user', content: yield* userContent(message) });
+        break;
       case 'assistant': {
         const calls = toolCalls(message, index);
         for (const { toolCallId, toolName } of calls) open.add({ id: toolCallId, name: toolName });
-        return { role: 'assistant', content: [...spoken(message), ...calls] };
+        prompt.push({ role: 'assistant', content: [...spoken(message), ...calls] });
+        break;
       }
       case 'tool': {
         const { id, name } = takeCall(open, message, index);
         const output = { type: 'text' as const, value: message.content ?? '' };
-        return { role: 'tool', content: [{ type: 'tool-result', toolCallId: id, toolName: name, output }] };
+        prompt.push({ role: 'tool', content: [{ type: 'tool-result', toolCallId: id, toolName: name, output }] });
+        break;
       }
     }
-  });
+    yield;
+  }
+  return prompt;
 }
 
 function refuseImages(message: Message, index: number): void {
@@ -78,12 +86,15 @@ function refuseImages(message: Message, index: number): void {
   throw new RequestError('bad_request', `${param}: only a message of the user can hold images`, { param });
 }
 
+type UserPart = MediaPart | { readonly type: 'text'; readonly text: string };
+
 /** Pictures before the text, as Ollama lays them out. */
-export function userContent({ content: text, images: pictures }: Pick<Message, 'content' | 'images'>) {
-  return [
-    ...(pictures ?? []).map((picture) => mediaPart(picture, 'image/*')),
-    { type: 'text' as const, text: text ?? '' },
-  ];
+export function* userContent({
+  content: text,
+  images: pictures,
+}: Pick<Message, 'content' | 'images'>): Steps<UserPart[]> {
+  const parts = yield* mapped(pictures ?? [], (picture) => mediaPart(picture, 'image/*'));
+  return [...parts, { type: 'text', text: text ?? '' }];
 }
 
 function spoken({ content: text, thinking }: AssistantMessage) {

@@ -10,6 +10,7 @@
 import type { LanguageModelV3FunctionTool } from '@ai-sdk/provider';
 import { z } from 'zod';
 import { PROVIDER, type ModelCall } from '../../core/inference/model-port.ts';
+import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 import { defined } from './defined.ts';
@@ -76,26 +77,28 @@ export const ollamaGenerateRequestSchema = z.looseObject({
 type GenerateBody = z.output<typeof ollamaGenerateRequestSchema>;
 
 /** @throws {RequestError} `bad_request` that names the field at fault */
-export function parseChatRequest(json: unknown): OllamaRequest {
+export function* parseChatRequest(json: unknown): Steps<OllamaRequest> {
   const body = parseBody(ollamaChatRequestSchema, json);
   const messages = body.messages ?? [];
   refuseUnavailable(body);
   if (messages.length === 0) return residencyRequest(body);
+  yield;
   return {
     task: 'answer',
     model: body.model,
     ignored: ignoredFields(body),
     stream: body.stream ?? true,
-    call: { prompt: parsePrompt(messages), ...commonCall(body), ...toolFields(body.tools ?? []) },
+    call: { prompt: yield* parsePrompt(messages), ...commonCall(body), ...toolFields(body.tools ?? []) },
   };
 }
 
 /** @throws {RequestError} `bad_request` that names the field at fault */
-export function parseGenerateRequest(json: unknown): OllamaRequest {
+export function* parseGenerateRequest(json: unknown): Steps<OllamaRequest> {
   const body = parseBody(ollamaGenerateRequestSchema, json);
   refuseUnavailable(body);
   refuseUnavailableToGenerate(body);
   if (!body.prompt) return residencyRequest(body);
+  yield;
   const { providerOptions, ...call } = commonCall(body);
   return {
     task: 'answer',
@@ -105,7 +108,7 @@ export function parseGenerateRequest(json: unknown): OllamaRequest {
     call: {
       prompt: [
         ...(body.system ? [{ role: 'system' as const, content: body.system }] : []),
-        { role: 'user', content: userContent({ content: body.prompt, images: body.images }) },
+        { role: 'user', content: yield* userContent({ content: body.prompt, images: body.images }) },
       ],
       ...call,
       providerOptions: { [PROVIDER]: { ...providerOptions[PROVIDER], ...(body.raw === true ? { raw: true } : {}) } },

@@ -1,6 +1,7 @@
 /** OpenAI chat completions, the messages: into the model port's prompt. Pure. */
 import type { LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
 import { z } from 'zod';
+import { mapped, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { mediaPart, type MediaPart } from './media-part.ts';
 import { createToolArgumentsParser, type ParseToolArguments } from './tool-arguments.ts';
@@ -50,27 +51,35 @@ type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 type AssistantContent = Extract<LanguageModelV3Message, { role: 'assistant' }>['content'];
 
 /** @throws {RequestError} `bad_request` for a tool result whose call is not in the conversation */
-export function parsePrompt(messages: readonly Message[]): LanguageModelV3Prompt {
+export function* parsePrompt(messages: readonly Message[]): Steps<LanguageModelV3Prompt> {
+  const prompt: LanguageModelV3Prompt = [];
   const toolNames = new Map<string, string>();
   const parseArguments = createToolArgumentsParser();
-  return messages.map((message, index): LanguageModelV3Message => {
+  for (const [index, message] of messages.entries()) {
     switch (message.role) {
       case 'system':
       case 'developer':
-        return { role: 'system', content: plainText(message.content) };
+        prompt.push({ role: 'system', content: plainText(message.content) });
+        break;
       case 'user':
-        return { role: 'user', content: userContent(message.content) };
+        prompt.push({ role: 'user', content: yield* userContent(message.content) });
+        break;
       case 'assistant':
         for (const call of message.tool_calls ?? []) toolNames.set(call.id, call.function.name);
-        return { role: 'assistant', content: assistantContent(message, parseArguments) };
+        prompt.push({ role: 'assistant', content: yield* assistantContent(message, parseArguments) });
+        break;
       case 'tool': {
         const toolName = toolNames.get(message.tool_call_id);
         if (toolName === undefined) throw unknownCall(index);
         const output = { type: 'text' as const, value: plainText(message.content) };
-        return { role: 'tool', content: [{ type: 'tool-result', toolCallId: message.tool_call_id, toolName, output }] };
+        const result = { type: 'tool-result' as const, toolCallId: message.tool_call_id, toolName, output };
+        prompt.push({ role: 'tool', content: [result] });
+        break;
       }
     }
-  });
+    yield;
+  }
+  return prompt;
 }
 
 function unknownCall(index: number): RequestError {
@@ -84,38 +93,41 @@ function plainText(content: string | readonly { readonly text: string }[]): stri
   return typeof content === 'string' ? content : content.map((part) => part.text).join('');
 }
 
-function userContent(
-  content: Extract<Message, { role: 'user' }>['content'],
-): (MediaPart | { type: 'text'; text: string })[] {
-  if (typeof content === 'string') return [{ type: 'text', text: content }];
-  return content.map((part) => {
-    switch (part.type) {
-      case 'text':
-        return part;
-      case 'image_url':
-        return mediaPart(part.image_url.url, 'image/*');
-      case 'input_audio':
-        return { type: 'file', mediaType: `audio/${part.input_audio.format}`, data: part.input_audio.data };
-      case 'file':
-        return mediaPart(part.file.file_data ?? '', 'application/octet-stream');
-    }
-  });
+type UserMessage = Extract<Message, { role: 'user' }>;
+type UserPart = MediaPart | { readonly type: 'text'; readonly text: string };
+
+function* userContent(content: UserMessage['content']): Steps<UserPart[]> {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : yield* mapped(content, userPart);
 }
 
-function assistantContent(message: AssistantMessage, parseArguments: ParseToolArguments): AssistantContent {
+function userPart(part: Exclude<UserMessage['content'], string>[number]): UserPart {
+  switch (part.type) {
+    case 'text':
+      return part;
+    case 'image_url':
+      return mediaPart(part.image_url.url, 'image/*');
+    case 'input_audio':
+      return { type: 'file', mediaType: `audio/${part.input_audio.format}`, data: part.input_audio.data };
+    case 'file':
+      return mediaPart(part.file.file_data ?? '', 'application/octet-stream');
+  }
+}
+
+function* assistantContent(message: AssistantMessage, parseArguments: ParseToolArguments): Steps<AssistantContent> {
   const { content, refusal, reasoning_content: reasoning, tool_calls: calls } = message;
   const texts =
     typeof content === 'string'
       ? [content]
       : (content ?? []).map((part) => (part.type === 'text' ? part.text : part.refusal));
+  const toolCalls = yield* mapped(calls ?? [], (call) => ({
+    type: 'tool-call' as const,
+    toolCallId: call.id,
+    toolName: call.function.name,
+    input: parseArguments(call.function.arguments),
+  }));
   return [
     ...(reasoning ? [{ type: 'reasoning' as const, text: reasoning }] : []),
     ...[...texts, refusal ?? ''].filter((text) => text !== '').map((text) => ({ type: 'text' as const, text })),
-    ...(calls ?? []).map((call) => ({
-      type: 'tool-call' as const,
-      toolCallId: call.id,
-      toolName: call.function.name,
-      input: parseArguments(call.function.arguments),
-    })),
+    ...toolCalls,
   ];
 }

@@ -7,6 +7,7 @@
 import type { LanguageModelV3ToolChoice, LanguageModelV3FunctionTool } from '@ai-sdk/provider';
 import { z } from 'zod';
 import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inference/model-port.ts';
+import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 import { defined } from './defined.ts';
@@ -83,15 +84,16 @@ export interface ChatRequest {
 }
 
 /** @throws {RequestError} `bad_request` that names the field at fault */
-export function parseChatRequest(json: unknown): ChatRequest {
+export function* parseChatRequest(json: unknown): Steps<ChatRequest> {
   const body = parseBody(chatRequestSchema, json);
   refuseUnavailable(body);
+  yield;
   return {
     model: body.model,
     stream: body.stream ?? false,
     includeUsage: body.stream_options?.include_usage ?? false,
     call: {
-      prompt: parsePrompt(body.messages),
+      prompt: yield* parsePrompt(body.messages),
       ...defined({
         maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
         responseFormat: responseFormat(body),

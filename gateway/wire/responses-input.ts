@@ -6,6 +6,7 @@
  * are left out, and named.
  */
 import { z } from 'zod';
+import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { MAX_NAMESPACE_LENGTH } from './responses-tools.ts';
 import { itemId, outputText, type ContentPart, type Item } from './responses-items.ts';
@@ -141,12 +142,13 @@ interface ResolvedInput {
 }
 
 /** @throws {RequestError} for an item that is not there, and for the output of a call that was never made */
-export function resolveInput(input: readonly InputItem[], context: InputContext): ResolvedInput {
+export function* resolveInput(input: readonly InputItem[], context: InputContext): Steps<ResolvedInput> {
   const items: Item[] = [];
   const ignored: string[] = [];
   const known = new Set(context.conversation.map((item) => item.id));
   const calls = new Set(context.conversation.flatMap((item) => (item.type === 'function_call' ? [item.call_id] : [])));
   for (const [index, raw] of input.entries()) {
+    yield;
     const at = `input[${index}]`;
     if (isHosted(raw)) {
       ignored.push(`input.${raw.type}`);

@@ -4,6 +4,7 @@
  * What a model did in one go is several items here, and one assistant message there.
  */
 import type { LanguageModelV3Message, LanguageModelV3Prompt, LanguageModelV3ToolResultOutput } from '@ai-sdk/provider';
+import { mapped, type Steps } from '../../core/steps.ts';
 import { mediaPart, type MediaPart } from './media-part.ts';
 import type { ContentPart, Item, MessageItem, ReasoningItem } from './responses-items.ts';
 import type { FunctionName } from './responses-tools.ts';
@@ -20,15 +21,16 @@ interface Conversation {
 }
 
 /** @param conversation in which each `function_call_output` comes after its `function_call` */
-export function parsePrompt({ instructions, items, modelName }: Conversation): LanguageModelV3Prompt {
+export function* parsePrompt({ instructions, items, modelName }: Conversation): Steps<LanguageModelV3Prompt> {
   const prompt: LanguageModelV3Prompt = [];
   const toolNames = new Map<string, string>();
   const parseArguments = createToolArgumentsParser();
   if (instructions !== undefined) prompt.push({ role: 'system', content: instructions });
   for (const item of items) {
+    yield;
     switch (item.type) {
       case 'message':
-        addMessage(prompt, item);
+        yield* addMessage(prompt, item);
         break;
       case 'reasoning':
         assistantContent(prompt).push(...reasoningParts(item));
@@ -47,7 +49,7 @@ export function parsePrompt({ instructions, items, modelName }: Conversation): L
       case 'function_call_output': {
         const toolName = toolNames.get(item.call_id);
         if (toolName === undefined) throw new TypeError('a call without its function_call was let through');
-        const output = resultOutput(item.output);
+        const output = yield* resultOutput(item.output);
         prompt.push({
           role: 'tool',
           content: [{ type: 'tool-result', toolCallId: item.call_id, toolName, output }],
@@ -68,14 +70,14 @@ function assistantContent(prompt: LanguageModelV3Prompt): AssistantPart[] {
   return content;
 }
 
-function addMessage(prompt: LanguageModelV3Prompt, { role, content }: MessageItem): void {
+function* addMessage(prompt: LanguageModelV3Prompt, { role, content }: MessageItem): Steps<void> {
   switch (role) {
     case 'system':
     case 'developer':
       prompt.push({ role: 'system', content: content.map(textOf).join('') });
       break;
     case 'user':
-      prompt.push({ role: 'user', content: content.map(userPart) });
+      prompt.push({ role: 'user', content: yield* mapped(content, userPart) });
       break;
     case 'assistant': {
       const texts = content.map(textOf).filter((text) => text !== '');
@@ -106,20 +108,21 @@ function reasoningParts({ content, summary }: ReasoningItem): AssistantPart[] {
   return text === '' ? [] : [{ type: 'reasoning', text }];
 }
 
-function resultOutput(output: string | readonly ContentPart[]): LanguageModelV3ToolResultOutput {
+type ResultPart = Extract<LanguageModelV3ToolResultOutput, { type: 'content' }>['value'][number];
+
+function* resultOutput(output: string | readonly ContentPart[]): Steps<LanguageModelV3ToolResultOutput> {
   if (typeof output === 'string') return { type: 'text', value: output };
-  if (output.every((part) => mediaOf(part) === undefined)) {
+  if (output.every((part) => part.type !== 'input_image' && part.type !== 'input_file')) {
     return { type: 'text', value: output.map(textOf).join('') };
   }
-  return {
-    type: 'content',
-    value: output.map((part) => {
-      const media = mediaOf(part);
-      if (media === undefined) return { type: 'text', text: textOf(part) };
-      const { data, mediaType } = media;
-      return typeof data === 'string'
-        ? { type: 'file-data', data, mediaType }
-        : { type: 'file-url', url: data.href, mediaType };
-    }),
-  };
+  return { type: 'content', value: yield* mapped(output, resultPart) };
+}
+
+function resultPart(part: ContentPart): ResultPart {
+  const media = mediaOf(part);
+  if (media === undefined) return { type: 'text', text: textOf(part) };
+  const { data, mediaType } = media;
+  return typeof data === 'string'
+    ? { type: 'file-data', data, mediaType }
+    : { type: 'file-url', url: data.href, mediaType };
 }

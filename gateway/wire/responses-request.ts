@@ -8,6 +8,7 @@
  */
 import { z } from 'zod';
 import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inference/model-port.ts';
+import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 import { defined } from './defined.ts';
@@ -125,13 +126,13 @@ export interface ResponsesRequest {
  * @param key names the new items; see `itemId`
  * @throws {RequestError} for input that refers to what is not there
  */
-export function parseResponsesRequest(
+export function* parseResponsesRequest(
   body: ResponsesBody,
   earlier: Earlier & { readonly key: string },
-): ResponsesRequest {
-  const tools = parseTools(body.tools ?? []);
+): Steps<ResponsesRequest> {
+  const tools = yield* parseTools(body.tools ?? []);
   const sent = typeof body.input === 'string' ? [userMessage(body.input)] : body.input;
-  const input = resolveInput(sent, earlier);
+  const input = yield* resolveInput(sent, earlier);
   return {
     model: body.model,
     stream: body.stream ?? false,
@@ -140,7 +141,7 @@ export function parseResponsesRequest(
     input: input.items,
     ignored: [...new Set([...tools.ignored, ...input.ignored, ...ignoredHints(body)])],
     call: {
-      prompt: parsePrompt({
+      prompt: yield* parsePrompt({
         instructions: body.instructions ?? undefined,
         items: [...earlier.conversation, ...input.items],
         modelName: (called) => tools.modelName(called),

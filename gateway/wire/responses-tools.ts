@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto';
 import type { LanguageModelV3FunctionTool, LanguageModelV3ToolChoice } from '@ai-sdk/provider';
 import { z } from 'zod';
+import { mapped, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { defined } from './defined.ts';
 
@@ -96,13 +97,13 @@ export interface Tools {
 }
 
 /** @throws {RequestError} `bad_request` when two tools have one name */
-export function parseTools(tools: readonly Tool[]): Tools {
+export function* parseTools(tools: readonly Tool[]): Steps<Tools> {
   const declared = tools.flatMap((tool, index) => declaredFunctions(tool, `tools[${index}]`));
-  const modelNames = nameFunctions(declared);
+  const modelNames = yield* nameFunctions(declared);
   const modelName = (called: FunctionName): string => modelNames.get(qualified(called)) ?? joinedName(called);
   const clientNames = new Map(declared.map(({ called }) => [modelName(called), called]));
   return {
-    functions: declared.map(({ called, tool }) => portTool(tool, modelName(called))),
+    functions: yield* mapped(declared, ({ called, tool }) => portTool(tool, modelName(called))),
     ignored: tools.flatMap(ignoredTypes).map((type) => `tools.${type}`),
     modelName,
     clientName: (name) => clientNames.get(name) ?? { name },
@@ -130,10 +131,11 @@ function ignoredTypes(tool: Tool): string[] {
 }
 
 /** The model's name of each function. One without a namespace keeps its own, whatever a joined one would have been. */
-function nameFunctions(declared: readonly DeclaredFunction[]): ReadonlyMap<string, string> {
+function* nameFunctions(declared: readonly DeclaredFunction[]): Steps<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
   const taken = new Set(declared.flatMap(({ called }) => (called.namespace == null ? [called.name] : [])));
   for (const { called, at } of declared) {
+    yield;
     if (names.has(qualified(called))) duplicateTool(at);
     const joined = joinedName(called);
     const name = called.namespace != null && taken.has(joined) ? hashedName(joined, called) : joined;

@@ -4,7 +4,7 @@ import { JSON_LIMITS } from '../../core/json/json-limits.ts';
 import { JsonReader } from '../../core/json/json-reader.ts';
 import { RequestError } from '../errors.ts';
 
-/** Of all calls of a conversation together; read in one go, they take some 20 ms. A million tokens fit. */
+/** Of all calls of a conversation together; a single one of that size takes some 20 ms. A million tokens fit. */
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_NODES = 50_000;
 

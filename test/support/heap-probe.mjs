@@ -19,12 +19,10 @@ if (path !== undefined) {
       collect();
       await new Promise(setImmediate);
     }
-    return {
-      usedBytes: process.memoryUsage().heapUsed,
-      sockets: queryObjects(Socket),
-      requests: queryObjects(IncomingMessage),
-      responses: queryObjects(ServerResponse),
-    };
+    // These collect even more, and have V8 give back what it no longer needs.
+    const objects = [Socket, IncomingMessage, ServerResponse].reduce((sum, one) => sum + queryObjects(one), 0);
+    const { heapUsed, rss } = process.memoryUsage();
+    return { objects, heapBytes: heapUsed, residentBytes: rss };
   };
   rmSync(path, { force: true });
   createServer((socket) => {

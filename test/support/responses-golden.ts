@@ -1,6 +1,7 @@
 /** What the tests of the Open Responses codec have in common: fixed ids and times. */
 import { ServiceError } from '../../core/errors.ts';
 import type { ModelStreamPart } from '../../core/inference/model-port.ts';
+import { atOnce } from '../../core/steps.ts';
 import { parseKeptItems } from '../../gateway/wire/responses-input.ts';
 import {
   parseResponsesBody,
@@ -22,11 +23,13 @@ interface Stored {
 
 export function parseRequest(json: unknown, { earlier = [], others = [] }: Stored = {}): ResponsesRequest {
   const stored = parseKeptItems(others);
-  return parseResponsesRequest(parseResponsesBody(json), {
-    key: KEY,
-    conversation: parseKeptItems(earlier),
-    findItem: (id) => stored.find((item) => item.id === id),
-  });
+  return atOnce(
+    parseResponsesRequest(parseResponsesBody(json), {
+      key: KEY,
+      conversation: parseKeptItems(earlier),
+      findItem: (id) => stored.find((item) => item.id === id),
+    }),
+  );
 }
 
 export function envelopeOf(json: unknown): ResponseEnvelope {

@@ -91,3 +91,97 @@ export const worstBodies: readonly WorstBody[] = [
     },
   },
 ];
+
+/** An address as long as it may be, with a host that takes longest to read: half a millisecond each. */
+const slowAddress = `http://${'é'.repeat(4000)}/`;
+
+interface Parts {
+  readonly count: number;
+  readonly make: (at: number) => unknown;
+}
+
+/** Messages of ten thousand parts each: so many parts, or as many as there is room for. */
+function messagesOf(role: string, field: string, { count, make }: Parts, bytes: number): object[] {
+  const size = Buffer.byteLength(JSON.stringify(make(count))) + 1;
+  const all = Array.from({ length: Math.min(count, Math.floor((bytes - 1000) / size)) }, (_, at) => make(at));
+  return Array.from({ length: Math.ceil(all.length / 10_000) }, (_, at) => ({
+    role,
+    [field]: all.slice(at * 10_000, (at + 1) * 10_000),
+  }));
+}
+
+function requestWith(name: string, make: (bytes: number) => object): WorstBody {
+  const common = { model: 'foundation', max_tokens: 1 };
+  return { name, make: (_field, bytes) => Buffer.from(JSON.stringify({ ...common, ...make(bytes) })) };
+}
+
+function manyParts(name: string, role: string, field: string, parts: Parts): WorstBody {
+  return requestWith(name, (bytes) => ({ messages: messagesOf(role, field, parts, bytes) }));
+}
+
+const call = (text: string) => (at: number) => ({ id: `c${at}`, function: { name: 'f', arguments: text } });
+const anthropic = [
+  manyParts('addresses of pictures', 'user', 'content', {
+    count: 10_000,
+    make: () => ({ type: 'image', source: { type: 'url', url: slowAddress } }),
+  }),
+  manyParts('calls of tools', 'assistant', 'content', {
+    count: 30_000,
+    make: (at) => ({ type: 'tool_use', id: `c${at}`, name: 'f', input: {} }),
+  }),
+  manyParts('blocks of as many types', 'user', 'content', { count: 70_000, make: (at) => ({ type: `t${at}` }) }),
+];
+
+/** Many small works in one body, each of which is nothing: for the routes that do them. */
+export const bodiesOfMany: Readonly<Record<string, readonly WorstBody[]>> = {
+  '/chat/completions': [
+    manyParts('calls of tools in one message', 'assistant', 'tool_calls', { count: 9000, make: call('{}') }),
+    manyParts('calls whose arguments are no JSON', 'assistant', 'tool_calls', { count: 25_000, make: call('{') }),
+    manyParts('addresses of pictures', 'user', 'content', {
+      count: 10_000,
+      make: () => ({ type: 'image_url', image_url: { url: slowAddress } }),
+    }),
+  ],
+  '/messages': anthropic,
+  '/messages/count_tokens': anthropic,
+  '/responses': [
+    requestWith('tools in namespaces', () => ({
+      input: 'hi',
+      tools: [0, 1, 2].map((group) => ({
+        type: 'namespace',
+        name: `n${group}${'x'.repeat(200)}`,
+        tools: Array.from({ length: 9000 }, (_, at) => ({ type: 'function', name: `f${at}` })),
+      })),
+    })),
+    requestWith('calls of tools', () => ({
+      input: Array.from({ length: 9999 }, (_, at) => ({
+        type: 'function_call',
+        call_id: `c${at}`,
+        name: `f${at}`,
+        namespace: 'n'.repeat(200),
+        arguments: '{',
+      })),
+    })),
+    requestWith('addresses of pictures', (bytes) => ({
+      input: messagesOf(
+        'user',
+        'content',
+        { count: 10_000, make: () => ({ type: 'input_image', image_url: slowAddress }) },
+        bytes,
+      ),
+    })),
+  ],
+  '/chat': [
+    manyParts('addresses of pictures', 'user', 'images', { count: 10_000, make: () => slowAddress }),
+    manyParts('calls of tools', 'assistant', 'tool_calls', {
+      count: 25_000,
+      make: (at) => ({ function: { name: `f${at}`, arguments: {} } }),
+    }),
+  ],
+  '/generate': [
+    requestWith('addresses of pictures', () => ({
+      prompt: 'hi',
+      images: Array.from({ length: 4000 }, () => slowAddress),
+    })),
+  ],
+};

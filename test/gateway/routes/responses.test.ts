@@ -128,6 +128,17 @@ describe('one caller has nothing of another’s', () => {
   });
 });
 
+test('items of other conversations can be referred to as long as those have 4 MiB together', async () => {
+  const mib = 'x'.repeat(1024 * 1024);
+  const stored = await Promise.all(Array.from({ length: 4 }, () => create({ body: { input: mib } })));
+  const items = stored.map(({ output }) => ({ type: 'item_reference', id: output[0]!.id }));
+  const [first = {}, ...others] = items;
+  expect((await create({ body: { input: others } })).output).toHaveLength(1);
+  await expect(create({ body: { input: [first, ...others] } })).rejects.toThrow(
+    expect.objectContaining({ code: 'bad_request', param: 'input' }),
+  );
+});
+
 describe('what is stored', () => {
   test('a conversation of up to 4 MiB; what goes beyond is answered, not stored, and says so', async () => {
     const half = 'x'.repeat(2 * 1024 * 1024 - 10_000);

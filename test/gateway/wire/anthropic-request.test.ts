@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { chatHistory } from '../../../core/inference/chat-history.ts';
 import { modelOptionsOf } from '../../../core/inference/model-port.ts';
+import { atOnce } from '../../../core/steps.ts';
 import { RequestError } from '../../../gateway/errors.ts';
 import { parseCountTokensRequest, parseMessagesRequest } from '../../../gateway/wire/anthropic-request.ts';
 import { ignoredHeaders } from '../../../gateway/wire/ignored.ts';
@@ -11,12 +12,12 @@ import { runs } from '../../support/sampling.ts';
 const golden = new URL('golden/anthropic/requests/', import.meta.url);
 const user = { role: 'user', content: 'Hello' };
 const base = { model: 'm', max_tokens: 100, messages: [user] };
-const parse = (fields: object) => parseMessagesRequest({ ...base, ...fields });
+const parse = (fields: object) => atOnce(parseMessagesRequest({ ...base, ...fields }));
 const promptOf = (fields: object) => parse(fields).call.prompt;
 
 test.each(readdirSync(golden))('golden: %s', (name) => {
   const { request, parsed } = JSON.parse(readFileSync(new URL(name, golden), 'utf8')) as Record<string, object>;
-  const result = parseMessagesRequest(request);
+  const result = atOnce(parseMessagesRequest(request));
   // Through JSON, so that what is undefined is absent, as in the file.
   expect(JSON.parse(JSON.stringify({ ...result, ignored: [...result.ignored] }))).toEqual(parsed);
 });
@@ -24,10 +25,10 @@ test.each(readdirSync(golden))('golden: %s', (name) => {
 test('what is counted is what would be generated from', () => {
   for (const name of readdirSync(golden)) {
     const { request } = JSON.parse(readFileSync(new URL(name, golden), 'utf8')) as { request: object };
-    const { call, ignored } = parseMessagesRequest(request);
+    const { call, ignored } = atOnce(parseMessagesRequest(request));
     const { max_tokens: _, ...counted } = { max_tokens: 0, ...request };
     const { prompt, tools, toolChoice, responseFormat, providerOptions } = call;
-    expect(parseCountTokensRequest(counted)).toEqual({
+    expect(atOnce(parseCountTokensRequest(counted))).toEqual({
       model: expect.any(String),
       ignored,
       call: { prompt, tools, toolChoice, responseFormat, providerOptions },
@@ -187,8 +188,8 @@ describe('what is refused, and which field is named', () => {
   });
 
   test.each([null, 7, 'text', true, []])('a body that is %j, not an object', (body) => {
-    expect(() => parseMessagesRequest(body)).toThrow(RequestError);
-    expect(() => parseCountTokensRequest(body)).toThrow(RequestError);
+    expect(() => atOnce(parseMessagesRequest(body))).toThrow(RequestError);
+    expect(() => atOnce(parseCountTokensRequest(body))).toThrow(RequestError);
   });
 });
 
@@ -233,7 +234,7 @@ test('anything at all is either parsed or refused with a field: never another er
     fc.property(fc.dictionary(fc.constantFrom(...fields), value), (candidate) => {
       for (const body of [candidate, { ...base, ...candidate }]) {
         try {
-          parseMessagesRequest(body);
+          atOnce(parseMessagesRequest(body));
         } catch (error) {
           expect(error).toBeInstanceOf(RequestError);
         }

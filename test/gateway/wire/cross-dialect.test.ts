@@ -5,6 +5,7 @@
 import { expect, test } from 'vitest';
 import { chatHistory } from '../../../core/inference/chat-history.ts';
 import type { ModelCall } from '../../../core/inference/model-port.ts';
+import { atOnce } from '../../../core/steps.ts';
 import { parseMessagesRequest } from '../../../gateway/wire/anthropic-request.ts';
 import { parseChatRequest as parseOllamaRequest } from '../../../gateway/wire/ollama-request.ts';
 import { parseChatRequest } from '../../../gateway/wire/openai-chat-request.ts';
@@ -17,53 +18,57 @@ const tool = { name: 'get_weather', description, parameters: schema };
 
 const calls: Readonly<Record<string, () => ModelCall>> = {
   'OpenAI chat': () =>
-    parseChatRequest({
-      model: 'm',
-      messages: [
-        { role: 'system', content: 'Be brief.' },
-        { role: 'user', content: 'Weather in Paris and Oslo?' },
-        {
-          role: 'assistant',
-          content: 'Looking.',
-          tool_calls: [
-            { id: 'a', type: 'function', function: { name: 'get_weather', arguments: JSON.stringify(paris) } },
-            { id: 'b', type: 'function', function: { name: 'get_weather', arguments: JSON.stringify(oslo) } },
-          ],
-        },
-        { role: 'tool', tool_call_id: 'a', content: '18 C' },
-        { role: 'tool', tool_call_id: 'b', content: '9 C' },
-        { role: 'assistant', content: 'Paris is warmer.' },
-        { role: 'user', content: 'Thanks.' },
-      ],
-      tools: [{ type: 'function', function: tool }],
-    }).call,
+    atOnce(
+      parseChatRequest({
+        model: 'm',
+        messages: [
+          { role: 'system', content: 'Be brief.' },
+          { role: 'user', content: 'Weather in Paris and Oslo?' },
+          {
+            role: 'assistant',
+            content: 'Looking.',
+            tool_calls: [
+              { id: 'a', type: 'function', function: { name: 'get_weather', arguments: JSON.stringify(paris) } },
+              { id: 'b', type: 'function', function: { name: 'get_weather', arguments: JSON.stringify(oslo) } },
+            ],
+          },
+          { role: 'tool', tool_call_id: 'a', content: '18 C' },
+          { role: 'tool', tool_call_id: 'b', content: '9 C' },
+          { role: 'assistant', content: 'Paris is warmer.' },
+          { role: 'user', content: 'Thanks.' },
+        ],
+        tools: [{ type: 'function', function: tool }],
+      }),
+    ).call,
   'Anthropic messages': () =>
-    parseMessagesRequest({
-      model: 'm',
-      max_tokens: 100,
-      system: 'Be brief.',
-      messages: [
-        { role: 'user', content: 'Weather in Paris and Oslo?' },
-        {
-          role: 'assistant',
-          content: [
-            { type: 'text', text: 'Looking.' },
-            { type: 'tool_use', id: 'a', name: 'get_weather', input: paris },
-            { type: 'tool_use', id: 'b', name: 'get_weather', input: oslo },
-          ],
-        },
-        {
-          role: 'user',
-          content: [
-            { type: 'tool_result', tool_use_id: 'a', content: '18 C' },
-            { type: 'tool_result', tool_use_id: 'b', content: [{ type: 'text', text: '9 C' }] },
-          ],
-        },
-        { role: 'assistant', content: [{ type: 'text', text: 'Paris is warmer.' }] },
-        { role: 'user', content: [{ type: 'text', text: 'Thanks.' }] },
-      ],
-      tools: [{ name: 'get_weather', description, input_schema: schema }],
-    }).call,
+    atOnce(
+      parseMessagesRequest({
+        model: 'm',
+        max_tokens: 100,
+        system: 'Be brief.',
+        messages: [
+          { role: 'user', content: 'Weather in Paris and Oslo?' },
+          {
+            role: 'assistant',
+            content: [
+              { type: 'text', text: 'Looking.' },
+              { type: 'tool_use', id: 'a', name: 'get_weather', input: paris },
+              { type: 'tool_use', id: 'b', name: 'get_weather', input: oslo },
+            ],
+          },
+          {
+            role: 'user',
+            content: [
+              { type: 'tool_result', tool_use_id: 'a', content: '18 C' },
+              { type: 'tool_result', tool_use_id: 'b', content: [{ type: 'text', text: '9 C' }] },
+            ],
+          },
+          { role: 'assistant', content: [{ type: 'text', text: 'Paris is warmer.' }] },
+          { role: 'user', content: [{ type: 'text', text: 'Thanks.' }] },
+        ],
+        tools: [{ name: 'get_weather', description, input_schema: schema }],
+      }),
+    ).call,
   'Open Responses': () =>
     parseResponsesRequest({
       model: 'm',
@@ -81,26 +86,28 @@ const calls: Readonly<Record<string, () => ModelCall>> = {
       tools: [{ type: 'function', ...tool }],
     }).call,
   Ollama: () => {
-    const request = parseOllamaRequest({
-      model: 'm',
-      messages: [
-        { role: 'system', content: 'Be brief.' },
-        { role: 'user', content: 'Weather in Paris and Oslo?' },
-        {
-          role: 'assistant',
-          content: 'Looking.',
-          tool_calls: [
-            { function: { name: 'get_weather', arguments: paris } },
-            { function: { name: 'get_weather', arguments: oslo } },
-          ],
-        },
-        { role: 'tool', tool_name: 'get_weather', content: '18 C' },
-        { role: 'tool', tool_name: 'get_weather', content: '9 C' },
-        { role: 'assistant', content: 'Paris is warmer.' },
-        { role: 'user', content: 'Thanks.' },
-      ],
-      tools: [{ type: 'function', function: tool }],
-    });
+    const request = atOnce(
+      parseOllamaRequest({
+        model: 'm',
+        messages: [
+          { role: 'system', content: 'Be brief.' },
+          { role: 'user', content: 'Weather in Paris and Oslo?' },
+          {
+            role: 'assistant',
+            content: 'Looking.',
+            tool_calls: [
+              { function: { name: 'get_weather', arguments: paris } },
+              { function: { name: 'get_weather', arguments: oslo } },
+            ],
+          },
+          { role: 'tool', tool_name: 'get_weather', content: '18 C' },
+          { role: 'tool', tool_name: 'get_weather', content: '9 C' },
+          { role: 'assistant', content: 'Paris is warmer.' },
+          { role: 'user', content: 'Thanks.' },
+        ],
+        tools: [{ type: 'function', function: tool }],
+      }),
+    );
     if (request.task !== 'answer') throw new Error('expected a request for an answer');
     return request.call;
   },

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { modelOptionsOf } from '../../../core/inference/model-port.ts';
+import { atOnce } from '../../../core/steps.ts';
 import { RequestError } from '../../../gateway/errors.ts';
 import { parseShowRequest } from '../../../gateway/wire/ollama-models.ts';
 import { parseChatRequest, parseGenerateRequest } from '../../../gateway/wire/ollama-request.ts';
@@ -9,8 +10,8 @@ import { runs } from '../../support/sampling.ts';
 
 const golden = new URL('golden/ollama/requests/', import.meta.url);
 const user = [{ role: 'user', content: 'Hello' }];
-const chat = (fields: object) => parseChatRequest({ model: 'm', messages: user, ...fields });
-const generate = (fields: object) => parseGenerateRequest({ model: 'm', prompt: 'Hello', ...fields });
+const chat = (fields: object) => atOnce(parseChatRequest({ model: 'm', messages: user, ...fields }));
+const generate = (fields: object) => atOnce(parseGenerateRequest({ model: 'm', prompt: 'Hello', ...fields }));
 
 test.each(readdirSync(golden))('golden: %s', (name) => {
   const { route, request, parsed } = JSON.parse(readFileSync(new URL(name, golden), 'utf8')) as {
@@ -20,7 +21,7 @@ test.each(readdirSync(golden))('golden: %s', (name) => {
   };
   const parse = route === 'chat' ? parseChatRequest : parseGenerateRequest;
   // Through JSON, so that what is undefined is absent, as in the file.
-  expect(JSON.parse(JSON.stringify(parse(request)))).toEqual(parsed);
+  expect(JSON.parse(JSON.stringify(atOnce(parse(request))))).toEqual(parsed);
 });
 
 const refuses = (parse: () => unknown, param: string) => {
@@ -72,8 +73,8 @@ describe('what both routes refuse, and which field is named', () => {
   });
 
   test.each([[null], [[]], ['text'], [7]])('a body that is %j', (body) => {
-    expect(() => parseChatRequest(body)).toThrow(RequestError);
-    expect(() => parseGenerateRequest(body)).toThrow(RequestError);
+    expect(() => atOnce(parseChatRequest(body))).toThrow(RequestError);
+    expect(() => atOnce(parseGenerateRequest(body))).toThrow(RequestError);
     expect(() => parseShowRequest(body)).toThrow(RequestError);
   });
 });

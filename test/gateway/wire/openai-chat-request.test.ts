@@ -1,13 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { atOnce } from '../../../core/steps.ts';
 import { RequestError } from '../../../gateway/errors.ts';
 import { parseChatRequest } from '../../../gateway/wire/openai-chat-request.ts';
 import { runs } from '../../support/sampling.ts';
 
 const golden = new URL('golden/openai-chat/requests/', import.meta.url);
 const user = [{ role: 'user', content: 'Hello' }];
-const parse = (fields: object) => parseChatRequest({ model: 'm', messages: user, ...fields });
+const parse = (fields: object) => atOnce(parseChatRequest({ model: 'm', messages: user, ...fields }));
 
 test.each(readdirSync(golden).filter((name) => name.endsWith('.json')))('golden: %s', async (name) => {
   const { request, call } = JSON.parse(readFileSync(new URL(name, golden), 'utf8')) as {
@@ -15,7 +16,7 @@ test.each(readdirSync(golden).filter((name) => name.endsWith('.json')))('golden:
     call: unknown;
   };
   // Through JSON, so that what is undefined is absent, as in the file.
-  expect(JSON.parse(JSON.stringify(parseChatRequest(request)))).toEqual(call);
+  expect(JSON.parse(JSON.stringify(atOnce(parseChatRequest(request))))).toEqual(call);
 });
 
 describe('what is refused, and which field is named', () => {
@@ -59,7 +60,7 @@ describe('what is refused, and which field is named', () => {
   });
 
   test.each([null, 7, 'text', true, []])('a body that is %j, not an object', (body) => {
-    expect(() => parseChatRequest(body)).toThrow(RequestError);
+    expect(() => atOnce(parseChatRequest(body))).toThrow(RequestError);
   });
 });
 
@@ -100,7 +101,7 @@ test('anything at all is either parsed or refused with a field: never another er
   fc.assert(
     fc.property(body, (candidate) => {
       try {
-        parseChatRequest(candidate);
+        atOnce(parseChatRequest(candidate));
       } catch (error) {
         expect(error).toBeInstanceOf(RequestError);
       }

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { atOnce } from '../../../core/steps.ts';
 import { parseTools, portTools, toolChoiceSchema, toolSchema } from '../../../gateway/wire/responses-tools.ts';
 import { runs } from '../../support/sampling.ts';
 
-const tools = (list: readonly object[]) => parseTools(toolSchema.array().parse(list));
+const tools = (list: readonly object[]) => atOnce(parseTools(toolSchema.array().parse(list)));
 const fn = (name: string) => ({ type: 'function', name });
 const group = (name: string, ...members: readonly string[]) => ({ type: 'namespace', name, tools: members.map(fn) });
 const namesOf = (list: readonly object[]) => tools(list).functions.map((tool) => tool.name);

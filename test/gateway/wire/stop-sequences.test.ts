@@ -1,5 +1,6 @@
 /** The engine looks for each stop at each token: of long ones it would hold the model, and gigabytes, for minutes. */
 import { expect, test } from 'vitest';
+import { atOnce } from '../../../core/steps.ts';
 import { parseMessagesRequest } from '../../../gateway/wire/anthropic-request.ts';
 import { parseChatRequest as parseOllamaChat, parseGenerateRequest } from '../../../gateway/wire/ollama-request.ts';
 import { parseChatRequest } from '../../../gateway/wire/openai-chat-request.ts';
@@ -9,12 +10,12 @@ const messages = [{ role: 'user', content: 'Hello' }];
 
 /** What each style calls it, and who parses that. */
 const STYLES: Readonly<Record<string, (stop: unknown) => unknown>> = {
-  'OpenAI chat': (stop) => parseChatRequest({ model: 'm', messages, stop }),
+  'OpenAI chat': (stop) => atOnce(parseChatRequest({ model: 'm', messages, stop })),
   'OpenAI completions': (stop) => parseCompletionRequest({ model: 'm', prompt: 'Hello', stop }),
   'Anthropic messages': (stop) =>
-    parseMessagesRequest({ model: 'm', messages, max_tokens: 1, stop_sequences: [stop].flat() }),
-  'Ollama chat': (stop) => parseOllamaChat({ model: 'm', messages, options: { stop } }),
-  'Ollama generate': (stop) => parseGenerateRequest({ model: 'm', prompt: 'Hello', options: { stop } }),
+    atOnce(parseMessagesRequest({ model: 'm', messages, max_tokens: 1, stop_sequences: [stop].flat() })),
+  'Ollama chat': (stop) => atOnce(parseOllamaChat({ model: 'm', messages, options: { stop } })),
+  'Ollama generate': (stop) => atOnce(parseGenerateRequest({ model: 'm', prompt: 'Hello', options: { stop } })),
 };
 
 test.each(Object.entries(STYLES))('%s takes 16 stops of 1,024 characters, and no more', (_style, parse) => {
