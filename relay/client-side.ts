@@ -1,11 +1,12 @@
 /** A client's connection: a tag let it in, which says what it may open. */
 import type { HeldGateway } from './directory.ts';
+import type { FairRate, RateShare } from './fair-rate.ts';
 import type { GroupPath } from './fair-share.ts';
 import { InboundMeter } from './inbound-meter.ts';
 import { Outbox } from './outbox.ts';
 import type { RelayContext } from './relay-context.ts';
 import { decodeBeyondBeat, type PeerRole, type RelayPeer } from './relay-peer.ts';
-import type { RelayedStream, StreamSide } from './relayed-stream.ts';
+import type { ClientEnd, RelayedStream } from './relayed-stream.ts';
 import type { TagGrant } from './tag-list.ts';
 import { TokenBucket } from './token-bucket.ts';
 import { RELAY_CODE, RelayError } from './wire/codes.ts';
@@ -31,17 +32,19 @@ export interface JoinedAs {
   readonly address: string;
   /** A name for this connection that the gateway learns: 8 random bytes. */
   readonly connectionTag: Uint8Array;
-  /** Of the gateway and all its clients. */
-  readonly rate: TokenBucket;
+  /** Of the gateway's clients, by their tags. */
+  readonly rate: FairRate;
 }
 
-export class ClientSide implements PeerRole, StreamSide {
+export class ClientSide implements PeerRole, ClientEnd {
   readonly peer: RelayPeer;
   readonly outbox: Outbox;
   readonly streams = new Map<number, RelayedStream>();
   readonly grant: TagGrant;
   /** By which places are shared: its address, and its tag. */
   readonly path: GroupPath;
+  /** Of its gateway's rate, with all other connections of its tag. */
+  readonly share: RateShare;
   readonly connectionTag: Uint8Array;
   readonly #joined: JoinedAs;
   readonly #context: RelayContext;
@@ -54,11 +57,12 @@ export class ClientSide implements PeerRole, StreamSide {
     this.peer = peer;
     this.grant = joined.grant;
     this.path = [joined.address, joined.grant.key];
+    this.share = joined.rate.of(joined.grant.key);
     this.connectionTag = joined.connectionTag;
     this.#joined = joined;
     this.#context = context;
     this.outbox = new Outbox(peer, context);
-    this.#meter = new InboundMeter(peer, { rate: joined.rate, window: limits.connectionWindowBytes });
+    this.#meter = new InboundMeter(peer, { share: this.share, window: limits.connectionWindowBytes });
     const perSecond = limits.handshakesPerSecond;
     this.#handshakes = new TokenBucket({ perSecond, burst: 2 * perSecond, elapsedMs });
   }
@@ -129,12 +133,12 @@ export class ClientSide implements PeerRole, StreamSide {
 
   #data(id: number, message: Buffer): void {
     const { quota } = this.#context;
-    const { routingId } = this.#joined;
+    const user = { routingId: this.#joined.routingId, tag: this.grant.key };
     const length = message.length - HEADER_BYTES;
     if (!this.#meter.arrived(length)) throw new RelayError(RELAY_CODE.flow);
-    quota.spend(routingId, length);
+    quota.spend(user, length);
     const stream = this.#find(id);
-    if (stream !== undefined && quota.isUsedUp(routingId)) stream.reset(RELAY_CODE.quota);
+    if (stream !== undefined && quota.isUsedUp(user)) stream.reset(RELAY_CODE.quota);
     else stream?.pass('up', message, hasEnd(message));
   }
 

@@ -3,8 +3,8 @@
  * promise and what is found says no more than what a node elsewhere could be asked for.
  */
 import type { ClientSide } from './client-side.ts';
+import type { FairRate } from './fair-rate.ts';
 import type { TagGrant } from './tag-list.ts';
-import type { TokenBucket } from './token-bucket.ts';
 
 /** A gateway that is connected, here or elsewhere. */
 export interface HeldGateway {
@@ -12,8 +12,8 @@ export interface HeldGateway {
   readonly epoch: number;
   /** Another connection took its place. */
   replace(): void;
-  /** Of this gateway and all its clients. */
-  readonly rate: TokenBucket;
+  /** Of this gateway's clients, by their tags. */
+  readonly rate: FairRate;
   /** What a tag opens; `undefined` for one that doesn't count. Never reaches the gateway itself. */
   findTag(tag: Uint8Array): TagGrant | undefined;
   /** Takes a client in that `findTag` let in, or refuses it. */

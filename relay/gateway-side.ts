@@ -1,6 +1,7 @@
 /** A gateway's own connection: whom it lets in, and the streams that its clients opened. */
 import type { ClientSide } from './client-side.ts';
 import type { HeldGateway } from './directory.ts';
+import { FairRate } from './fair-rate.ts';
 import { findCrowding, type GroupPath } from './fair-share.ts';
 import { InboundMeter } from './inbound-meter.ts';
 import { Outbox } from './outbox.ts';
@@ -8,11 +9,12 @@ import type { RelayContext } from './relay-context.ts';
 import { decodeBeyondBeat, type PeerRole, type RelayPeer } from './relay-peer.ts';
 import { RelayedStream, type StreamSide } from './relayed-stream.ts';
 import { TagList, type TagGrant } from './tag-list.ts';
-import { TokenBucket } from './token-bucket.ts';
 import { RELAY_CODE, RelayError } from './wire/codes.ts';
 import { dataStream, HEADER_BYTES, hasEnd, type Frame } from './wire/frame.ts';
 
 const LAST_STREAM = 0xffff_ffff;
+/** No tag. */
+const NOBODY = '';
 
 export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
   readonly epoch: number;
@@ -20,8 +22,7 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
   readonly peer: RelayPeer;
   readonly outbox: Outbox;
   readonly streams = new Map<number, RelayedStream>();
-  /** Of this gateway and all its clients. */
-  readonly rate: TokenBucket;
+  readonly rate: FairRate;
   readonly #context: RelayContext;
   readonly #meter: InboundMeter;
   readonly #tags: TagList;
@@ -35,8 +36,9 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     this.routingId = routingId;
     this.#context = context;
     this.outbox = new Outbox(peer, context);
-    this.rate = new TokenBucket({ perSecond: limits.bytesPerSecond, burst: limits.burstBytes, elapsedMs });
-    this.#meter = new InboundMeter(peer, { rate: this.rate, window: limits.connectionWindowBytes });
+    this.rate = new FairRate({ perSecond: limits.bytesPerSecond, burst: limits.burstBytes, elapsedMs });
+    // Of what belongs to no stream: all else is its client's share, and slows down that one.
+    this.#meter = new InboundMeter(peer, { share: this.rate.of(NOBODY), window: limits.connectionWindowBytes });
     this.#tags = new TagList({ limit: limits.tagsPerGateway, now });
   }
 
@@ -73,7 +75,7 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     this.#lastId += 1;
     this.peer.send({ type: 'open', stream: this.#lastId, op, connectionTag: client.connectionTag });
     const ends = { client, clientId: id, gateway: this, gatewayId: this.#lastId };
-    void new RelayedStream(ends, this.#context, client.path);
+    void new RelayedStream(ends, this.#context);
     return true;
   }
 
@@ -103,9 +105,11 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     this.#context.log({ event: 'gateway gone', route: this.routingId.slice(0, 4), code, bytesIn, bytesOut });
   }
 
-  #refusalOf({ grant, path }: ClientSide): number | undefined {
+  #refusalOf({ grant, path, share }: ClientSide): number | undefined {
     if (this.#tags.findKey(grant.key) === undefined) return RELAY_CODE.notAllowed;
-    if (this.#context.quota.isUsedUp(this.routingId)) return RELAY_CODE.quota;
+    if (this.#context.quota.isUsedUp({ routingId: this.routingId, tag: grant.key })) return RELAY_CODE.quota;
+    // Each new stream has a window that nothing holds back.
+    if (share.isExhausted()) return RELAY_CODE.rate;
     if (this.#lastId >= LAST_STREAM) return RELAY_CODE.draining;
     return this.#makeRoom(path) ? undefined : RELAY_CODE.tooMany;
   }
@@ -140,10 +144,12 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
 
   #data(id: number, message: Buffer): void {
     const length = message.length - HEADER_BYTES;
-    if (!this.#meter.arrived(length)) throw new RelayError(RELAY_CODE.flow);
-    this.#context.quota.spend(this.routingId, length);
     const stream = this.#find(id);
-    if (stream !== undefined && this.#context.quota.isUsedUp(this.routingId)) stream.reset(RELAY_CODE.quota);
+    if (!this.#meter.arrived(length, stream?.share)) throw new RelayError(RELAY_CODE.flow);
+    const { quota } = this.#context;
+    const user = { routingId: this.routingId, tag: stream?.tag ?? NOBODY };
+    quota.spend(user, length);
+    if (stream !== undefined && quota.isUsedUp(user)) stream.reset(RELAY_CODE.quota);
     else stream?.pass('down', message, hasEnd(message));
   }
 

@@ -1,28 +1,28 @@
 /**
  * Holds one connection to the window that it was given. What the relay has taken it grants again, as fast as the rate of
- * its gateway allows: whoever sends faster is slowed down, and loses nothing.
+ * the share of whoever uses it allows: whoever sends faster is slowed down, and loses nothing.
  */
+import type { RateShare } from './fair-rate.ts';
 import type { RelayPeer } from './relay-peer.ts';
-import type { TokenBucket } from './token-bucket.ts';
 
 export class InboundMeter {
   readonly #peer: RelayPeer;
-  readonly #rate: TokenBucket;
+  readonly #share: RateShare;
   readonly #window: number;
   #credit: number;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(peer: RelayPeer, { rate, window }: { rate: TokenBucket; window: number }) {
+  constructor(peer: RelayPeer, { share, window }: { share: RateShare; window: number }) {
     this.#peer = peer;
-    this.#rate = rate;
+    this.#share = share;
     this.#window = window;
     this.#credit = window;
   }
 
-  /** @returns false if that was more than was granted */
-  arrived(bytes: number): boolean {
+  /** @param share whose bytes they are. @returns false if that was more than was granted */
+  arrived(bytes: number, share: RateShare = this.#share): boolean {
     this.#credit -= bytes;
-    this.#rate.spend(bytes);
+    share.spend(bytes);
     if (this.#credit < 0) return false;
     if ((this.#window - this.#credit) * 4 >= this.#window) this.#grant();
     return true;
@@ -34,7 +34,7 @@ export class InboundMeter {
 
   #grant(): void {
     if (this.#timer !== undefined) return;
-    const waitMs = this.#rate.waitMs();
+    const waitMs = this.#share.waitMs();
     if (waitMs > 0) {
       this.#timer = setTimeout(() => {
         this.#timer = undefined;

@@ -14,10 +14,11 @@ export const DEFAULT_LIMITS = {
   unnamedConnections: 256,
   /** … from one address (IPv6: a /64), of which the oldest gives way; 0 is no limit, for a relay behind a proxy. */
   unnamedPerAddress: 64,
-  /** Of one gateway and all its clients; 0 is no limit. */
+  /** Of one gateway and all its clients, in equal parts for those who use it; 0 is no limit. */
   bytesPerSecond: 2 * 1024 * 1024,
+  /** Of each tag. */
   burstBytes: 8 * 1024 * 1024,
-  /** Of one gateway and all its clients, a UTC day; 0 is no limit. */
+  /** Of one gateway and all its clients, a UTC day; see `daily-quota.ts`. 0 is no limit. */
   bytesPerDay: 0,
   connectionWindowBytes: 4 * 1024 * 1024,
   streamWindowBytes: 256 * 1024,

@@ -8,6 +8,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import { admitsAnybody, type Admission } from './admission.ts';
+import { Arrivals } from './arrivals.ts';
 import { DailyQuota } from './daily-quota.ts';
 import { createDirectory } from './directory.ts';
 import { findCrowding } from './fair-share.ts';
@@ -195,13 +196,20 @@ function acceptSockets(server: Server, context: RelayContext): void {
     autoPong: false,
     handleProtocols: (offered) => (offered.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
   });
+  const { unnamedConnections: inAll, unnamedPerAddress: perAddress } = context.limits;
+  const arrivals = new Arrivals({ inAll, perAddress });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy());
     const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
     if (!offered.includes(SUBPROTOCOL)) return refuse(socket, '400 Bad Request');
     const address = networkOf(request.socket.remoteAddress ?? '');
-    if (!makeRoom(address, context)) return refuse(socket, '503 Service Unavailable');
-    sockets.handleUpgrade(request, socket, head, (webSocket) => greet(webSocket, context, address));
+    const turnAway = (): void => refuse(socket, '503 Service Unavailable');
+    const admit = (): void => {
+      if (socket.destroyed) return;
+      if (!makeRoom(address, context)) return turnAway();
+      sockets.handleUpgrade(request, socket, head, (webSocket) => greet(webSocket, context, address));
+    };
+    arrivals.add({ address, admit, refuse: turnAway });
   });
 }
 

@@ -3,6 +3,7 @@
  * and the relay passes that on; it holds both to it. So what it has to keep for a reader that does not read is bounded
  * by the stream's window, whoever lies.
  */
+import type { RateShare } from './fair-rate.ts';
 import type { GroupPath } from './fair-share.ts';
 import type { Outbox } from './outbox.ts';
 import type { RelayContext } from './relay-context.ts';
@@ -10,12 +11,21 @@ import type { RelayPeer } from './relay-peer.ts';
 import { ByteQueue } from './wire/byte-queue.ts';
 import { RELAY_CODE } from './wire/codes.ts';
 import { HEADER_BYTES } from './wire/frame.ts';
+import type { TagGrant } from './tag-list.ts';
 
 /** One end, as a stream sees it. */
 export interface StreamSide {
   readonly peer: RelayPeer;
   readonly outbox: Outbox;
   readonly streams: Map<number, RelayedStream>;
+}
+
+/** The end that opened it, to whom it is counted. */
+export interface ClientEnd extends StreamSide {
+  readonly grant: TagGrant;
+  /** By which places are shared. */
+  readonly path: GroupPath;
+  readonly share: RateShare;
 }
 
 /** One direction. */
@@ -27,6 +37,8 @@ export interface Flow {
   readonly queue: ByteQueue;
   /** What the sender may still send. */
   credit: number;
+  /** What the receiver has granted beside that, and the sender is not told yet. */
+  heldCredit: number;
   isEndReceived: boolean;
   isEndSent: boolean;
 }
@@ -34,7 +46,7 @@ export interface Flow {
 export type FlowName = 'up' | 'down';
 
 interface Ends {
-  readonly client: StreamSide;
+  readonly client: ClientEnd;
   readonly clientId: number;
   readonly gateway: StreamSide;
   readonly gatewayId: number;
@@ -44,20 +56,30 @@ export class RelayedStream {
   /** From the client to the gateway. */
   readonly up: Flow;
   readonly down: Flow;
-  /** Its client's, by which places are shared. */
-  readonly path: GroupPath;
   readonly #ends: Ends;
   readonly #context: RelayContext;
+  #creditTimer: NodeJS.Timeout | undefined;
 
-  constructor(ends: Ends, context: RelayContext, path: GroupPath) {
+  constructor(ends: Ends, context: RelayContext) {
     this.#ends = ends;
-    this.path = path;
     this.#context = context;
     this.up = this.#flow(ends.gateway, ends.gatewayId);
     this.down = this.#flow(ends.client, ends.clientId);
     ends.client.streams.set(ends.clientId, this);
     ends.gateway.streams.set(ends.gatewayId, this);
     context.metrics.tally.streams += 1;
+  }
+
+  get path(): GroupPath {
+    return this.#ends.client.path;
+  }
+
+  get share(): RateShare {
+    return this.#ends.client.share;
+  }
+
+  get tag(): string {
+    return this.#ends.client.grant.key;
   }
 
   /** @param message a whole DATA frame, to be passed on as it is if there is nothing to wait for */
@@ -74,16 +96,32 @@ export class RelayedStream {
     if (name === 'up') flow.target.outbox.pauseUntilClear(this.#ends.client.peer);
   }
 
-  /** The receiver of a flow takes more of it. */
+  /** The receiver of a flow takes more of it. What a gateway sends is slowed down by this; a client is as a whole. */
   grant(name: FlowName, credit: number): void {
     const flow = this[name];
-    const isMoreThanTaken = flow.credit + flow.queue.length + credit > this.#context.limits.streamWindowBytes;
-    if (isMoreThanTaken) return this.reset(RELAY_CODE.flow);
+    const granted = flow.credit + flow.heldCredit + flow.queue.length + credit;
+    if (granted > this.#context.limits.streamWindowBytes) return this.reset(RELAY_CODE.flow);
+    flow.heldCredit += credit;
+    if (name === 'up') this.#passCredit(flow, this.#ends.client.peer, this.#ends.clientId);
+    else this.#passCreditInTime();
+  }
+
+  /** Tells the gateway that it may send on, as soon as the client's share allows it. */
+  #passCreditInTime(): void {
+    if (this.#creditTimer !== undefined) return;
+    const waitMs = this.share.waitMs();
+    if (waitMs === 0) return this.#passCredit(this.down, this.#ends.gateway.peer, this.#ends.gatewayId);
+    this.#creditTimer = setTimeout(() => {
+      this.#creditTimer = undefined;
+      this.#passCreditInTime();
+    }, waitMs);
+  }
+
+  #passCredit(flow: Flow, sender: RelayPeer, stream: number): void {
+    const credit = flow.heldCredit;
+    flow.heldCredit = 0;
     flow.credit += credit;
-    const { gateway, gatewayId, client, clientId } = this.#ends;
-    if (flow.isEndReceived) return;
-    if (name === 'down') gateway.peer.send({ type: 'window', stream: gatewayId, credit });
-    else client.peer.send({ type: 'window', stream: clientId, credit });
+    if (!flow.isEndReceived) sender.send({ type: 'window', stream, credit });
   }
 
   /** Ends it, and says so to both. */
@@ -111,6 +149,7 @@ export class RelayedStream {
   forget(): void {
     const { client, clientId, gateway, gatewayId } = this.#ends;
     if (!client.streams.delete(clientId)) return;
+    clearTimeout(this.#creditTimer);
     gateway.streams.delete(gatewayId);
     this.#context.metrics.tally.streams -= 1;
     gateway.outbox.drop(this.up);
@@ -124,6 +163,7 @@ export class RelayedStream {
       targetId,
       queue: new ByteQueue(),
       credit: this.#context.limits.streamWindowBytes,
+      heldCredit: 0,
       isEndReceived: false,
       isEndSent: false,
     };

@@ -1,4 +1,4 @@
-/** So much a second, and a burst. It may be overdrawn by what was on its way already, and then fills up first. */
+/** So much a second, and a burst. */
 
 export class TokenBucket {
   readonly #perSecond: number;
@@ -16,13 +16,6 @@ export class TokenBucket {
     this.#filledAt = elapsedMs();
   }
 
-  /** Takes it whether it is there or not. */
-  spend(amount: number): void {
-    if (this.#perSecond === 0) return;
-    this.#fill();
-    this.#level -= amount;
-  }
-
   /** Takes it only if it is there. */
   take(amount: number): boolean {
     if (this.#perSecond === 0) return true;
@@ -30,13 +23,6 @@ export class TokenBucket {
     if (this.#level < amount) return false;
     this.#level -= amount;
     return true;
-  }
-
-  /** Until it is no longer overdrawn; 0 if it isn't. */
-  waitMs(): number {
-    if (this.#perSecond === 0) return 0;
-    this.#fill();
-    return this.#level >= 0 ? 0 : Math.ceil((-this.#level / this.#perSecond) * 1000);
   }
 
   #fill(): void {

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, connect } from 'node:net';
 import { once } from 'node:events';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
 import {
   DEVICE_TAG,
@@ -12,22 +12,11 @@ import {
   rawGateway,
   rawPeer,
   settled,
-  startTestRelay,
+  relayHere,
   type RawPeer,
   type TestRelay,
 } from '../support/relay-here.ts';
 import { until } from '../support/wait.ts';
-
-const relays: TestRelay[] = [];
-afterEach(async () => {
-  for (const relay of relays.splice(0)) await relay.close();
-});
-
-async function relayHere(...options: Parameters<typeof startTestRelay>): Promise<TestRelay> {
-  const relay = await startTestRelay(...options);
-  relays.push(relay);
-  return relay;
-}
 
 interface Answer {
   readonly frames: readonly unknown[];

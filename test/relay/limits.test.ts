@@ -1,7 +1,7 @@
 /** What a relay bears: hostile peers, floods, readers that never read. Its memory has a bound, and others go on. */
 import { connect } from 'node:net';
 import { once } from 'node:events';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { parseLimits } from '../../relay/limits.ts';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
@@ -12,22 +12,10 @@ import {
   rawGateway,
   rawPeer,
   settled,
-  startTestRelay,
+  relayHere,
   type RawPeer,
-  type TestRelay,
 } from '../support/relay-here.ts';
 import { until } from '../support/wait.ts';
-
-const relays: TestRelay[] = [];
-afterEach(async () => {
-  for (const relay of relays.splice(0)) await relay.close();
-});
-
-async function relayHere(...options: Parameters<typeof startTestRelay>): Promise<TestRelay> {
-  const relay = await startTestRelay(...options);
-  relays.push(relay);
-  return relay;
-}
 
 const data = (stream: number, length: number, isEnd = false): Frame => ({
   type: 'data',

@@ -1,5 +1,5 @@
 /** Who may hold a routing id, and who may come in under it. */
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseAdmission, type Admission } from '../../relay/admission.ts';
 import { formatRoutingId } from '../../relay/routing-id.ts';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
@@ -14,23 +14,11 @@ import {
   rawPeer,
   register,
   settled,
-  startTestRelay,
+  relayHere,
   tagOf,
   type RawPeer,
-  type TestRelay,
 } from '../support/relay-here.ts';
 import { until } from '../support/wait.ts';
-
-const relays: TestRelay[] = [];
-afterEach(async () => {
-  for (const relay of relays.splice(0)) await relay.close();
-});
-
-async function relayHere(...options: Parameters<typeof startTestRelay>): Promise<TestRelay> {
-  const relay = await startTestRelay(...options);
-  relays.push(relay);
-  return relay;
-}
 
 /** The code that a peer was turned away with. */
 async function refusal(peer: RawPeer): Promise<number> {

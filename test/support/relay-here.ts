@@ -1,6 +1,7 @@
 /** A real relay in this process, real gateways' tunnels to it, and peers that speak the frames by hand. */
 import { createPrivateKey, generateKeyPairSync, sign, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
+import { onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { createRelayTunnel, type RelayTunnel, type RelayTunnelOptions } from '../../relay-client/relay-tunnel.ts';
 import { DEFAULT_LIMITS, type RelayLimits } from '../../relay/limits.ts';
@@ -40,6 +41,13 @@ export async function startTestRelay(
     ...options,
   });
   return { ...relay, url: relay.origin, log };
+}
+
+/** One that ends with its test. */
+export async function relayHere(...options: Parameters<typeof startTestRelay>): Promise<TestRelay> {
+  const relay = await startTestRelay(...options);
+  onTestFinished(() => relay.close());
+  return relay;
 }
 
 export interface TestKey {
@@ -200,11 +208,11 @@ let pings = 0;
 
 /** All that was sent before has been acted on: the relay answered a PING that came after. */
 export async function settled(peer: RawPeer): Promise<void> {
-  pings += 1;
+  const ping = (pings += 1);
   const bytes = new Uint8Array(8);
-  new DataView(bytes.buffer).setUint32(0, pings);
+  new DataView(bytes.buffer).setUint32(0, ping);
   peer.send({ type: 'ping', bytes });
   const isAnswer = (frame: Frame): boolean =>
-    frame.type === 'pong' && new DataView(frame.bytes.buffer, frame.bytes.byteOffset).getUint32(0) === pings;
+    frame.type === 'pong' && new DataView(frame.bytes.buffer, frame.bytes.byteOffset).getUint32(0) === ping;
   await until(() => peer.frames.some(isAnswer) || peer.isClosed());
 }
