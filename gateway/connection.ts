@@ -44,6 +44,8 @@ export class Connection {
   #waiting: Exchange[] = [];
   /** What the socket had sent when nothing of the current answer was among it. */
   #bytesBefore = 0;
+  /** Said when all before it is answered; then the connection ends. */
+  #lastWords: string | undefined;
   #cancelCut: (() => void) | undefined;
   #cancelProbe: (() => void) | undefined;
 
@@ -63,11 +65,26 @@ export class Connection {
 
   /** Takes a request whose head has come; its turn is when all before it are answered. */
   add(request: IncomingMessage, response: ServerResponse): void {
-    // What came in one piece with too many others is still told of after the cut.
-    if (this.#socket.destroyed) return;
+    // What came in one piece with too many others, or behind what can't be read, is still told of.
+    if (!this.#socket.writable || this.#lastWords !== undefined) return;
     if (this.#current === undefined) return this.#begin({ request, response });
     if (this.#waiting.length === MAX_PIPELINED) return void this.#socket.destroy();
     this.#waiting.push({ request, response });
+  }
+
+  /**
+   * Ends with an answer to what came and can't be read, in its turn: to the present request where its own body is what
+   * can't be read, unless that is being answered by now.
+   */
+  refuse(answer: string): void {
+    const { request, response } = this.#current ?? {};
+    if (request?.complete === true) this.#lastWords = answer;
+    else this.#leave(response?.headersSent === true ? '' : answer);
+  }
+
+  #leave(answer: string): void {
+    if (answer !== '' && this.#socket.writable) this.#socket.write(answer);
+    this.#socket.destroySoon();
   }
 
   #begin(exchange: Exchange): void {
@@ -82,7 +99,8 @@ export class Connection {
     this.#options.onEnd();
     if (this.#socket.destroyed) return;
     const next = this.#waiting.shift();
-    if (next !== undefined) this.#begin(next);
+    if (next !== undefined) return this.#begin(next);
+    if (this.#lastWords !== undefined) this.#leave(this.#lastWords);
   }
 
   #end(): void {

@@ -14,6 +14,7 @@ export type RequestErrorCode =
   | 'approval_settled'
   | 'bad_request'
   | 'body_too_large'
+  | 'headers_too_large'
   | 'idempotency_key_reused'
   | 'identity_unavailable'
   | 'invite_over'
@@ -77,6 +78,7 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   secure_channel_required: { status: 426, type: 'upgrade_required' },
   rate_limited: { status: 429, type: 'rate_limit_error' },
   too_many_approvals: { status: 429, type: 'rate_limit_error' },
+  headers_too_large: { status: 431, type: 'invalid_request_error' },
   internal: { status: 500, type: 'internal_error' },
   engine_failed: { status: 500, type: 'internal_error' },
   not_implemented: { status: 501, type: 'invalid_request_error' },

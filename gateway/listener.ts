@@ -2,12 +2,15 @@
  * The listening sockets: one or two, since `localhost` is an IPv4 and an IPv6 address, with one set of limits and one
  * orderly end.
  */
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { SetTimer } from '../core/timer.ts';
 import { bindAll } from './bind.ts';
 import { Connection } from './connection.ts';
+import { RequestError } from './errors.ts';
 import { ANSWER_HEADERS } from './guard.ts';
+import { answerMalformed } from './malformed-request.ts';
 import type { ConnectionCounts } from './route.ts';
 
 /** Longer than the 60 s after which common clients and proxies give up an idle connection by themselves. */
@@ -88,18 +91,36 @@ export function createListener({ handle, setTimer, unreadAnswerMs = UNREAD_ANSWE
 }
 
 function newServer(connections: ReadonlyMap<Socket, Connection>, unreadAnswerMs: number): Server {
+  const refuse = (socket: Duplex, error: unknown): void => {
+    const connection = socket instanceof Socket ? connections.get(socket) : undefined;
+    if (connection === undefined) socket.destroy();
+    else connection.refuse(answerMalformed(error));
+  };
+  const take: RequestListener = (request, response) => {
+    if (isNameless(request)) refuse(request.socket, new RequestError('bad_request', 'The request has no Host header.'));
+    else connections.get(request.socket)?.add(request, response);
+  };
   const server = createServer(
     {
       keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       headersTimeout: HEADERS_TIMEOUT_MS,
+      requireHostHeader: false,
     },
-    (request, response) => connections.get(request.socket)?.add(request, response),
+    take,
   );
+  // Node would answer all of these itself. An `Expect` that we don't know may be ignored (RFC 9110, 10.1.1).
+  server.on('checkExpectation', take);
+  server.on('clientError', (error, socket) => refuse(socket, error));
   // A client that half-closes waits for its answer. (Node takes it for one that left, unless this is set.)
   Object.assign(server, { httpAllowHalfOpen: true });
   // Nothing moves. That is as it should be only while an answer is being made.
   return server.setTimeout(unreadAnswerMs, (socket) => {
     if (connections.get(socket)?.isIdle !== false || socket.writableLength > 0) socket.destroy();
   });
+}
+
+/** RFC 9112, 3.2: HTTP/1.1 asks for one, HTTP/1.0 does not know it. */
+function isNameless({ headers, httpVersion }: IncomingMessage): boolean {
+  return headers.host === undefined && httpVersion === '1.1';
 }

@@ -16,6 +16,7 @@ import { greet } from './greeting.ts';
 import { DEFAULT_LIMITS, type RelayLimits } from './limits.ts';
 import { networkOf } from './network-of.ts';
 import type { RelayContext, RelayEvent } from './relay-context.ts';
+import { answerNotFound, refuse, refuseMalformed, send } from './plain-answer.ts';
 import { createRelayMetrics } from './relay-metrics.ts';
 import { RELAY_CODE } from './wire/codes.ts';
 import { MAX_FRAME_BYTES, SUBPROTOCOL } from './wire/frame.ts';
@@ -117,6 +118,7 @@ async function serveMetrics(
       () => response.destroy(),
     );
   });
+  refuseMalformed(server);
   return { server, port: await listen(server, where) };
 }
 
@@ -152,6 +154,7 @@ function serve(
   context: RelayContext & { readonly list: MutableAdmission },
 ): Relay {
   server.on('request', answer);
+  refuseMalformed(server);
   acceptSockets(server, context);
   const beat = setInterval(() => {
     for (const peer of context.peers) peer.beat();
@@ -196,14 +199,15 @@ function acceptSockets(server: Server, context: RelayContext): void {
     autoPong: false,
     handleProtocols: (offered) => (offered.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
   });
+  sockets.on('wsClientError', (_error, socket) => refuse(socket, 400));
   const { unnamedConnections: inAll, unnamedPerAddress: perAddress } = context.limits;
   const arrivals = new Arrivals({ inAll, perAddress });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy());
     const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
-    if (!offered.includes(SUBPROTOCOL)) return refuse(socket, '400 Bad Request');
+    if (!offered.includes(SUBPROTOCOL)) return refuse(socket, 400);
     const address = networkOf(request.socket.remoteAddress ?? '');
-    const turnAway = (): void => refuse(socket, '503 Service Unavailable');
+    const turnAway = (): void => refuse(socket, 503);
     const admit = (): void => {
       if (socket.destroyed) return;
       if (!makeRoom(address, context)) return turnAway();
@@ -228,13 +232,6 @@ function makeRoom(address: string, { unnamed, limits }: RelayContext): boolean {
   return crowding !== undefined;
 }
 
-function refuse(socket: Duplex, status: string): void {
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy());
-}
-
-/** None of it is for a page to embed, or to be taken for something else. */
-const ANSWER_HEADERS = { 'x-content-type-options': 'nosniff', 'cross-origin-resource-policy': 'same-origin' } as const;
-
 async function streamsEnd({ limits, metrics }: RelayContext, stopNow?: AbortSignal): Promise<void> {
   const LOOK_MS = 50;
   for (let waited = 0; waited < limits.drainMs && metrics.tally.streams > 0; waited += LOOK_MS) {
@@ -246,18 +243,4 @@ async function streamsEnd({ limits, metrics }: RelayContext, stopNow?: AbortSign
 function answer(request: IncomingMessage, response: ServerResponse): void {
   if (request.method !== 'GET' || request.url !== '/healthz') return answerNotFound(response);
   send(response, { status: 200, type: 'application/json', body: '{"status":"ok"}' });
-}
-
-function answerNotFound(response: ServerResponse): void {
-  send(response, { status: 404, type: 'application/json', body: '{"error":"not_found"}' });
-}
-
-interface Answer {
-  readonly status: number;
-  readonly type: string;
-  readonly body: string;
-}
-
-function send(response: ServerResponse, { status, type, body }: Answer): void {
-  response.writeHead(status, { ...ANSWER_HEADERS, 'content-type': type, 'cache-control': 'no-store' }).end(body);
 }

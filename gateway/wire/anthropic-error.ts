@@ -40,6 +40,7 @@ const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
   unsupported_media_type: 'invalid_request_error',
   not_implemented: 'invalid_request_error',
   body_too_large: 'request_too_large',
+  headers_too_large: 'invalid_request_error',
   rate_limited: 'rate_limit_error',
   too_many_approvals: 'rate_limit_error',
   internal: 'api_error',

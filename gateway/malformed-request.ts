@@ -1,0 +1,38 @@
+/**
+ * What Node can't make a request of, and would answer by itself with a status and nothing else: what is no HTTP, breaks
+ * its rules, or takes too long to come. It is answered in our shape, and the connection is closed.
+ */
+import { STATUS_CODES } from 'node:http';
+import { isRecord } from '../core/json.ts';
+import { outwardError, RequestError } from './errors.ts';
+import { ANSWER_HEADERS } from './guard.ts';
+import { encodeOpenAiError } from './wire/openai-error.ts';
+
+/** @param error ours, or what the parser or a timer of Node says. @returns a whole answer, as it goes over the wire */
+export function answerMalformed(error: unknown): string {
+  const outward = outwardError(error instanceof RequestError ? error : errorOf(error));
+  const { status } = outward;
+  const body = JSON.stringify(encodeOpenAiError(outward));
+  const headers = {
+    ...ANSWER_HEADERS,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${body}`;
+}
+
+/** https://nodejs.org/api/http.html#event-clienterror, and the codes of its parser, llhttp. */
+function errorOf(error: unknown): RequestError {
+  switch (isRecord(error) ? error['code'] : undefined) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new RequestError('headers_too_large', 'The request line and the headers are larger than 16 KiB together.');
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new RequestError('body_too_large', 'The extensions of a chunk are larger than 16 KiB.');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new RequestError('request_timeout', 'The request took too long to arrive.');
+    default:
+      return new RequestError('bad_request', 'What came is no HTTP/1.1 request.');
+  }
+}
