@@ -1,6 +1,6 @@
 /**
  * Makes one entry of every request that is answered or that its client gives up, at the moment it ends and before the
- * last of the answer leaves: whoever has seen an answer can find it in the log, whatever happens to the process then.
+ * last of the answer leaves: whoever has seen an answer finds it in the log.
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';

@@ -58,7 +58,7 @@ export interface RequestLogReader {
   lastId(): number;
 }
 
-export type Bindings = Readonly<Record<string, string | number | null>>;
+type Bindings = Readonly<Record<string, string | number | null>>;
 
 /** A client that leaves is nobody's failure. */
 const FAILED = `(status >= 400 AND status <> 499 OR finish_reason = 'error')`;

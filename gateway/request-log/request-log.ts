@@ -1,15 +1,17 @@
 /**
- * The request log: one row of `state.db` for each request that was answered, kept for some days. A row is written
- * before the end of its answer is sent, and is then safe from `kill -9`; a log that can't be written is said so and
- * costs no request its answer.
+ * The request log: one row of `state.db` for each request that was answered, kept for some days. Rows are written
+ * together, 50 ms after the first of them at the latest: a transaction costs as much as ten rows. So a crash may take
+ * the rows of its last 50 ms with it, and nothing else. A log that can't be written is said so and costs no request its
+ * answer.
  *
  * Whoever may not come in can still make rows, so those of callers without a name are bounded on their own: they push
  * out each other, not what the owner wants to see.
  */
 import { HomeError } from '../../core/config/home-error.ts';
 import { migrate, openDatabaseToRead, versionOf, type Database } from '../../core/storage/database.ts';
+import { setProcessTimer, type SetTimer } from '../../core/timer.ts';
 import type { RequestEntry } from './request-entry.ts';
-import { createRequestLogReader, type Bindings, type RequestLogReader } from './request-log-reader.ts';
+import { createRequestLogReader, type RequestLogReader } from './request-log-reader.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -18,6 +20,10 @@ const DEFAULT_LIMITS: LogLimits = { maxRows: 500_000, maxStrangerRows: 20_000 };
 /** Between two looks at whether strangers have more than theirs. */
 const WRITES_PER_TRIM = 1000;
 
+/** How long a row waits for others, and how many of them there may be. */
+const WRITE_DELAY_MS = 50;
+const MAX_PENDING_ROWS = 256;
+
 export interface LogLimits {
   readonly maxRows: number;
   /** Of callers that are anonymous, or unknown. */
@@ -25,13 +31,13 @@ export interface LogLimits {
 }
 
 export interface RequestLog extends RequestLogReader {
-  /** Never throws. When it returns, the row survives the end of the process. */
+  /** Never throws. Whoever reads the log here finds the row at once; after 50 ms it survives the end of the process. */
   write(entry: RequestEntry): void;
   /** Removes what is too old or too much; it happens by itself every hour. */
   prune(): void;
   /** Removes everything. @returns how many rows that were */
   clear(): number;
-  /** Ends the hourly pruning. */
+  /** Writes what is pending, and ends the hourly pruning. */
   close(): void;
 }
 
@@ -43,6 +49,7 @@ interface LogOptions {
   readonly limits?: LogLimits;
   /** Told in one line when rows begin to get lost, and not again until one could be written. */
   readonly onFailure: (message: string, error: unknown) => void;
+  readonly setTimer?: SetTimer;
 }
 
 const MODULE = 'request_log';
@@ -86,27 +93,75 @@ const OLDEST_OF_STRANGERS = `DELETE FROM requests WHERE (caller IS NULL OR calle
 export function createRequestLog(options: LogOptions): RequestLog {
   const { database, now, keepDays, limits = DEFAULT_LIMITS } = options;
   migrate(database, MODULE, MIGRATIONS);
-  const insert = insertStatement(database);
-  const guarded = createGuard(options.onFailure);
-  let writes = 0;
-  const prune = (): void =>
-    guarded(() => {
+  const writer = createWriter(options);
+  const reader = createRequestLogReader(database);
+  const prune = (): void => {
+    writer.flush();
+    writer.guarded(() => {
       erase(database, 'DELETE FROM requests WHERE at_ms < ?', now() - keepDays * DAY_MS);
       erase(database, OLDEST, limits.maxRows);
     });
+  };
   prune();
   const hourly = setInterval(prune, HOUR_MS).unref();
+  const flushed = <Log>(log: Log): Log => {
+    writer.flush();
+    return log;
+  };
   return {
-    ...createRequestLogReader(database),
-    write: (entry) =>
-      guarded(() => {
-        insert.run(rowOf(entry));
-        writes += 1;
-        if (writes % WRITES_PER_TRIM === 0) erase(database, OLDEST_OF_STRANGERS, limits.maxStrangerRows);
-      }),
+    list: (filter, page) => flushed(reader).list(filter, page),
+    after: (id, filter) => flushed(reader).after(id, filter),
+    stats: (filter) => flushed(reader).stats(filter),
+    lastId: () => flushed(reader).lastId(),
+    write: (entry) => writer.add(entry),
     prune,
-    clear: () => erase(database, 'DELETE FROM requests'),
-    close: () => clearInterval(hourly),
+    clear: () => erase(flushed(database), 'DELETE FROM requests'),
+    close() {
+      writer.flush();
+      clearInterval(hourly);
+    },
+  };
+}
+
+interface Writer {
+  add(entry: RequestEntry): void;
+  /** Writes what is pending now. */
+  flush(): void;
+  /** Runs what may fail, and complains once for as long as anything does. */
+  guarded(write: () => void): void;
+}
+
+function createWriter({ database, limits = DEFAULT_LIMITS, setTimer = setProcessTimer, onFailure }: LogOptions): Writer {
+  const insert = insertStatement(database);
+  const insertAll = database.transaction((entries: readonly RequestEntry[]) => {
+    for (const entry of entries) insert.run(rowOf(entry));
+  });
+  const guarded = createGuard(onFailure);
+  let pending: RequestEntry[] = [];
+  let cancel: (() => void) | undefined;
+  let untilTrim = WRITES_PER_TRIM;
+  const flush = (): void => {
+    cancel?.();
+    cancel = undefined;
+    if (pending.length === 0) return;
+    const entries = pending;
+    pending = [];
+    untilTrim -= entries.length;
+    guarded(() => {
+      insertAll.immediate(entries);
+      if (untilTrim > 0) return;
+      untilTrim = WRITES_PER_TRIM;
+      erase(database, OLDEST_OF_STRANGERS, limits.maxStrangerRows);
+    });
+  };
+  return {
+    add(entry) {
+      pending.push(entry);
+      if (pending.length >= MAX_PENDING_ROWS) flush();
+      else cancel ??= setTimer(WRITE_DELAY_MS, flush);
+    },
+    flush,
+    guarded,
   };
 }
 
@@ -161,24 +216,46 @@ function erase(database: Database, statement: string, ...parameters: number[]): 
   return changes;
 }
 
+/** Its columns, and what of an entry each holds. */
+const COLUMNS: Readonly<Record<string, (entry: RequestEntry) => string | number | undefined>> = {
+  at_ms: ({ startedAtMs }) => startedAtMs,
+  source: ({ source }) => source,
+  method: ({ method }) => method,
+  path: ({ path }) => path,
+  route: ({ route }) => route,
+  status: ({ status }) => status,
+  duration_ms: ({ durationMs }) => durationMs,
+  model: ({ inference }) => inference.model,
+  input_tokens: ({ inference }) => inference.inputTokens,
+  cached_tokens: ({ inference }) => inference.cachedTokens,
+  output_tokens: ({ inference }) => inference.outputTokens,
+  tokens_per_second: ({ inference }) => inference.tokensPerSecond,
+  time_to_first_token_ms: ({ inference }) => inference.firstTokenMs,
+  generation_ms: ({ inference }) => inference.generationMs,
+  finish_reason: ({ inference }) => inference.finishReason,
+  error_code: ({ errorCode }) => errorCode,
+  caller: ({ caller }) => caller,
+  user_agent: ({ userAgent }) => userAgent,
+  request_id: ({ requestId }) => requestId,
+  request_body: ({ requestBody }) => requestBody,
+  response_body: ({ responseBody }) => responseBody,
+};
+const COLUMN_VALUES = Object.values(COLUMNS);
+
+type Row = readonly (string | number | null)[];
+
+/** By position: twenty names would be looked up for each row. */
 function insertStatement(database: Database) {
-  return database.prepare<[Bindings]>(
-    `INSERT INTO requests (at_ms, source, method, path, route, status, duration_ms, model, input_tokens, cached_tokens,
-       output_tokens, tokens_per_second, time_to_first_token_ms, generation_ms, finish_reason, error_code, caller,
-       user_agent, request_id, request_body, response_body)
-     VALUES (@startedAtMs, @source, @method, @path, @route, @status, @durationMs, @model, @inputTokens, @cachedTokens,
-       @outputTokens, @tokensPerSecond, @firstTokenMs, @generationMs, @finishReason, @errorCode, @caller,
-       @userAgent, @requestId, @requestBody, @responseBody)`,
+  const names = Object.keys(COLUMNS);
+  return database.prepare<[Row]>(
+    `INSERT INTO requests (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
   );
 }
 
 /** Three digits after the point: microseconds, and thousandths of a token. */
-function rowOf({ inference, ...entry }: RequestEntry): Bindings {
-  const values = Object.entries({ ...entry, ...inference });
-  return Object.fromEntries(
-    values.map(([name, value]) => [
-      name,
-      typeof value === 'number' ? Math.round(value * 1000) / 1000 : (value ?? null),
-    ]),
-  );
+function rowOf(entry: RequestEntry): Row {
+  return COLUMN_VALUES.map((valueOf) => {
+    const value = valueOf(entry);
+    return typeof value === 'number' ? Math.round(value * 1000) / 1000 : (value ?? null);
+  });
 }

@@ -7,6 +7,7 @@ import { afterEach, expect, test } from 'vitest';
 import { openRequestLog } from '../../gateway/request-log/request-log.ts';
 import { lastRow, post, readLog, user } from '../support/request-log.ts';
 import { startServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/wait.ts';
 import { question, STYLES } from '../support/wire-styles.ts';
 
 let home: string;
@@ -117,14 +118,15 @@ test('emptying it takes everything out of the files, and is the first row of wha
   expect(await filesWith('canary')).toEqual([]);
 });
 
-test.each([false, true])('what was answered survives kill -9 (stream: %s)', async (stream) => {
+test.each([false, true])('what was answered is written soon, and survives kill -9 (stream: %s)', async (stream) => {
   await begin();
   const ended = once(server.process, 'exit');
   const response = await post(server, '/v1/chat/completions', { ...user('Hello'), stream });
   await response.text();
+  const log = openRequestLog(home)!;
+  await until(() => log.reader.lastId() > 0);
   server.process.kill('SIGKILL');
   await ended;
-  const log = openRequestLog(home)!;
   expect(log.reader.list({}, { limit: 9 })).toMatchObject([
     { path: '/v1/chat/completions', finish_reason: 'stop', request_id: response.headers.get('x-request-id') },
   ]);

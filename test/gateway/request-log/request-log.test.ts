@@ -30,9 +30,17 @@ afterEach(() => {
   rmSync(home, { recursive: true, force: true });
 });
 
+/** What waits for others is written now. */
+let writePending: () => void = () => undefined;
+
 function open(options: Partial<Parameters<typeof createRequestLog>[0]> = {}): void {
   database = openDatabase(home);
-  log = createRequestLog({ database, now: () => time, keepDays: 7, onFailure: (m) => failures.push(m), ...options });
+  const setTimer = (_delayMs: number, run: () => void): (() => void) => {
+    writePending = run;
+    return () => (writePending = () => undefined);
+  };
+  const onFailure = (message: string): unknown => failures.push(message);
+  log = createRequestLog({ database, now: () => time, keepDays: 7, onFailure, setTimer, ...options });
 }
 function close(): void {
   log.close();
@@ -92,6 +100,23 @@ describe('what is kept', () => {
     ]);
   });
 
+  test('is written together, and found at once by whoever asks here', () => {
+    const other = openRequestLog(home)!;
+    for (let n = 1; n <= 3; n += 1) log.write(requestEntry({ path: `/${n}` }));
+    expect(other.reader.lastId()).toBe(0);
+    writePending();
+    expect(other.reader.lastId()).toBe(3);
+    log.write(requestEntry({ path: '/4' }));
+    expect(log.lastId()).toBe(4);
+    for (let n = 5; n <= 1000; n += 1) log.write(requestEntry({ path: `/${n}` }));
+    // No more of them than a moment's.
+    expect(other.reader.lastId()).toBeGreaterThan(1000 - 256);
+    close();
+    expect(other.reader.lastId()).toBe(1000);
+    other.close();
+    open();
+  });
+
   test('pages go on where the last one ended, whatever is logged in between', () => {
     for (let n = 1; n <= 5; n += 1) log.write(requestEntry({ path: `/${n}` }));
     const first = log.list({}, { limit: 2 });
@@ -122,10 +147,12 @@ describe('what goes', () => {
 
   test('is gone from the files, not only from the table', () => {
     log.write(requestEntry({ requestBody: 'canary-in-a-body', path: '/canary-in-a-path' }));
+    writePending();
     expect(filesHold('canary-in-a-body')).toBe(true);
     expect(log.clear()).toBe(1);
     expect(filesHold('canary')).toBe(false);
     log.write(requestEntry({ requestBody: 'canary-in-a-body' }));
+    writePending();
     time += 8 * DAY;
     log.prune();
     expect(filesHold('canary')).toBe(false);
@@ -260,19 +287,23 @@ describe('what goes wrong', () => {
       database.pragma(`max_page_count = ${used + pages}`);
     };
     free(0);
-    for (let n = 0; n < 200; n += 1) log.write(requestEntry({ path: `/${'x'.repeat(200)}` }));
+    const fill = (): void => {
+      for (let n = 0; n < 600; n += 1) log.write(requestEntry({ path: `/${'x'.repeat(200)}` }));
+    };
+    fill();
     expect(failures).toEqual([expect.stringContaining('SQLITE_FULL')]);
     free(1000);
     log.write(requestEntry({ path: '/again' }));
     expect(pathsOf()[0]).toBe('/again');
     free(0);
-    for (let n = 0; n < 200; n += 1) log.write(requestEntry({ path: `/${'x'.repeat(200)}` }));
+    fill();
     expect(failures).toHaveLength(2);
   });
 
   test('a database that is closed already is no reason to throw', () => {
     database.close();
     log.write(requestEntry());
+    writePending();
     expect(failures).toHaveLength(1);
   });
 });
@@ -292,6 +323,7 @@ describe('read without a server', () => {
   test('beside one that writes', () => {
     const opened = openRequestLog(home)!;
     log.write(requestEntry({ path: '/fresh' }));
+    writePending();
     expect(opened.reader.after(0, {}).map(({ path }) => path)).toEqual(['/fresh']);
     opened.close();
   });
