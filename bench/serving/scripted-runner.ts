@@ -1,10 +1,14 @@
 /** A model runner that answers at once, and always the same: what is left is what everything around the engine costs. */
-process.on('message', ({ type, id }: { readonly type: string; readonly id: number }) => {
+interface Message {
+  readonly type: string;
+  readonly id: number;
+}
+
+function answersTo({ type, id }: Message): readonly object[] {
   if (type === 'load') {
-    const model = { contextTokens: 4096, sequences: 32, trainedContextTokens: 4096 };
-    process.send?.({ type: 'loaded', model });
+    return [{ type: 'loaded', model: { contextTokens: 4096, sequences: 32, trainedContextTokens: 4096 } }];
   }
-  if (type !== 'generate') return;
+  if (type !== 'generate') return [];
   const parts = [
     { type: 'stream-start', warnings: [] },
     { type: 'raw', rawValue: { promptTokens: 10 } },
@@ -20,6 +24,8 @@ process.on('message', ({ type, id }: { readonly type: string; readonly id: numbe
       },
     },
   ];
-  process.send?.({ type: 'parts', id, parts });
-});
+  return parts.map((part) => ({ type: 'part', id, part }));
+}
+
+process.on('message', (messages: readonly Message[]) => process.send?.(messages.flatMap(answersTo)));
 process.on('disconnect', () => process.exit(0));

@@ -28,10 +28,10 @@ export async function freeGpuBytes(runnerEntry: URL): Promise<number> {
   });
   try {
     const question: ToRunner = { type: 'probe' };
-    child.send(question);
-    const [answer]: FromRunner[] = await Promise.race([
+    child.send([question]);
+    const [[answer] = []]: FromRunner[][] = await Promise.race([
       once(child, 'message', { signal: AbortSignal.timeout(PATIENCE_MS) }),
-      once(child, 'exit').then((): FromRunner[] => []),
+      once(child, 'exit').then((): FromRunner[][] => []),
     ]);
     return answer?.type === 'probed' ? answer.freeGpuBytes : 0;
   } catch {

@@ -8,6 +8,7 @@ import type { LanguageModelV3GenerateResult } from '@ai-sdk/provider';
 import { deferred } from '../deferred.ts';
 import { ServiceError } from '../errors.ts';
 import { createCollector, type CallObserver, type ModelStreamPart } from './model-port.ts';
+import { createOutbox, type Outbox } from './runner/outbox.ts';
 import type { Failure, FromRunner, GenerateRequest, LoadedModel, LoadRequest, ToRunner } from './runner/protocol.ts';
 
 export interface Runner {
@@ -97,6 +98,7 @@ interface Call {
 
 class RunnerProcess {
   readonly #child: ChildProcess;
+  readonly #outbox: Outbox<ToRunner>;
   readonly #calls = new Map<number, Call>();
   readonly #loaded = deferred<LoadedModel>();
   readonly #onDeath: (how: string) => void;
@@ -109,14 +111,18 @@ class RunnerProcess {
     this.#child = child;
     this.#onDeath = onDeath;
     this.#abortPatienceMs = abortPatienceMs;
-    child.on('message', (message: FromRunner) => this.#receive(message));
+    this.#outbox = createOutbox((messages) => {
+      // A runner that died in this very moment is reported by its `exit`.
+      if (child.connected) child.send(messages, () => undefined);
+    });
+    child.on('message', (messages: readonly FromRunner[]) => messages.forEach((message) => this.#receive(message)));
     // A process that could not be started never exits.
     child.on('error', () => child.pid === undefined && this.#die('it could not be started'));
     child.once('exit', (code, signal) => this.#die(signal ?? `exit code ${code ?? 'unknown'}`));
   }
 
   async load(request: LoadRequest): Promise<Runner> {
-    this.#send({ type: 'load', request });
+    this.#outbox.post({ type: 'load', request });
     const model = await this.#loaded.promise;
     return {
       model,
@@ -178,7 +184,7 @@ class RunnerProcess {
     const giveUp = (): void => {
       // Whoever leaves with the end of a complete answer unread: the runner owes no word about that one any more.
       if (!this.#calls.has(id)) return;
-      this.#send({ type: 'abort', id });
+      this.#outbox.post({ type: 'abort', id });
       impatience ??= setTimeout(() => void this.stop(), this.#abortPatienceMs);
     };
     const abort = (): void => {
@@ -204,7 +210,7 @@ class RunnerProcess {
       },
     });
     signal?.addEventListener('abort', abort, { once: true });
-    this.#send({ type: 'generate', id, request });
+    this.#outbox.post({ type: 'generate', id, request });
     if (signal?.aborted === true) abort();
     return giveUp;
   }
@@ -213,22 +219,17 @@ class RunnerProcess {
     if (this.#exit !== undefined) return Promise.reject(this.#exit);
     this.#lastId += 1;
     const id = this.#lastId;
-    const giveUp = (): void => this.#send({ type: 'abort', id });
+    const giveUp = (): void => this.#outbox.post({ type: 'abort', id });
     // It waits for the runner's own word even then: until that, the runner is not free.
     return new Promise<number>((resolve, reject) => {
       this.#calls.set(id, { onCounted: resolve, onFailure: reject });
       signal.addEventListener('abort', giveUp, { once: true });
-      this.#send({ type: 'count', id, request });
+      this.#outbox.post({ type: 'count', id, request });
       if (signal.aborted) giveUp();
     }).finally(() => {
       this.#calls.delete(id);
       signal.removeEventListener('abort', giveUp);
     });
-  }
-
-  #send(message: ToRunner): void {
-    // A runner that died in this very moment is reported by its `exit`.
-    if (this.#child.connected) this.#child.send(message, () => undefined);
   }
 
   #receive(message: FromRunner): void {
@@ -242,9 +243,8 @@ class RunnerProcess {
         // It said why, and goes.
         this.#isStopping = true;
         return this.#loaded.reject(errorOf(message.failure));
-      case 'parts':
-        for (const part of message.parts) this.#calls.get(message.id)?.onPart?.(part);
-        return;
+      case 'part':
+        return this.#calls.get(message.id)?.onPart?.(message.part);
       case 'counted':
         return this.#calls.get(message.id)?.onCounted?.(message.promptTokens);
       case 'failed':

@@ -8,91 +8,72 @@ import { ServiceError } from '../../errors.ts';
 import { freeGpuBytes, loadEngine, type Engine } from './engine.ts';
 import { damagedModel } from './gguf-header.ts';
 import type { ModelStreamPart } from '../model-port.ts';
+import { createOutbox } from './outbox.ts';
 import type { Failure, FromRunner, GenerateRequest, LoadRequest, ToRunner } from './protocol.ts';
 
 let engine: Engine | undefined;
 const running = new Map<number, AbortController>();
 
-/** Resolves when the message is in the pipe, so that a parent that stops reading slows the generation down. */
-function send(message: FromRunner): Promise<void> {
-  return new Promise((resolve) => {
-    if (process.send === undefined || !process.connected) return resolve();
-    process.send(message, undefined, undefined, () => resolve());
-  });
+/**
+ * Goes out when the engine has begun with the next token, two turns of the event loop later, so that the engine waits
+ * for no message.
+ */
+const outbox = createOutbox<FromRunner>(
+  (messages) => process.connected && process.send?.(messages),
+  (flush) => setImmediate(() => setImmediate(flush)),
+);
+
+function send(message: FromRunner): void {
+  outbox.post(message);
+  outbox.flush();
 }
 
 /** A file whose reading makes no progress for this long is damaged in a way that the engine does not notice. */
 const LOAD_STALL_MS = 60_000;
 
 async function load(request: LoadRequest): Promise<void> {
-  const stalled = setTimeout(() => void refuseLoad(damagedModel()), LOAD_STALL_MS);
+  const stalled = setTimeout(() => refuseLoad(damagedModel()), LOAD_STALL_MS);
   try {
     engine = await loadEngine(request, () => stalled.refresh());
-    await send({ type: 'loaded', model: engine.model });
+    send({ type: 'loaded', model: engine.model });
   } catch (error) {
-    await refuseLoad(error);
+    refuseLoad(error);
   } finally {
     clearTimeout(stalled);
   }
 }
 
-async function refuseLoad(error: unknown): Promise<void> {
-  await send({ type: 'load-failed', failure: failureOf(error) });
-  process.exit(1);
+function refuseLoad(error: unknown): void {
+  const refusal: FromRunner = { type: 'load-failed', failure: failureOf(error) };
+  process.send?.([refusal], undefined, undefined, () => process.exit(1));
 }
 
 async function generate(id: number, request: GenerateRequest): Promise<void> {
   const abort = new AbortController();
   running.set(id, abort);
-  const parts = createPartSender(id);
   try {
     if (engine === undefined) throw new TypeError('generate came before load');
-    await engine.generate(request, { signal: abort.signal, emit: (part) => parts.add(part) });
-    parts.flush();
+    const emit = (part: ModelStreamPart): void => outbox.post({ type: 'part', id, part });
+    await engine.generate(request, { signal: abort.signal, emit });
   } catch (error) {
-    parts.flush();
-    await send({ type: 'failed', id, failure: abort.signal.aborted ? GIVEN_UP : failureOf(error) });
+    outbox.post({ type: 'failed', id, failure: abort.signal.aborted ? GIVEN_UP : failureOf(error) });
   } finally {
     running.delete(id);
+    outbox.flush();
   }
 }
 
 /** For a parent that asked for it. */
 const GIVEN_UP: Failure = { code: 'engine_failed', message: 'The request was given up.' };
 
-interface PartSender {
-  add(part: ModelStreamPart): void;
-  /** Sends what has not been sent yet. */
-  flush(): void;
-}
-
-/**
- * What the engine says in one go is one message: each costs both sides more than all that is in it. It goes out when
- * the engine has begun with the next token (two turns of the event loop later), so that the engine waits for no message.
- */
-function createPartSender(id: number): PartSender {
-  let parts: ModelStreamPart[] = [];
-  const flush = (): void => {
-    if (parts.length > 0) void send({ type: 'parts', id, parts });
-    parts = [];
-  };
-  return {
-    add(part) {
-      parts.push(part);
-      if (parts.length === 1) setImmediate(() => setImmediate(flush));
-    },
-    flush,
-  };
-}
-
 async function count(id: number, request: GenerateRequest): Promise<void> {
   const abort = new AbortController();
   running.set(id, abort);
   try {
     if (engine === undefined) throw new TypeError('count came before load');
-    await send({ type: 'counted', id, promptTokens: await engine.countPromptTokens(request, abort.signal) });
+    send({ type: 'counted', id, promptTokens: await engine.countPromptTokens(request, abort.signal) });
   } catch (error) {
-    await send({ type: 'failed', id, failure: abort.signal.aborted ? GIVEN_UP : failureOf(error) });
+    send({ type: 'failed', id, failure: abort.signal.aborted ? GIVEN_UP : failureOf(error) });
   } finally {
     running.delete(id);
   }
@@ -114,8 +95,7 @@ function volunteerForOutOfMemoryKill(): void {
   }
 }
 
-volunteerForOutOfMemoryKill();
-process.on('message', (message: ToRunner) => {
+function receive(message: ToRunner): void {
   switch (message.type) {
     case 'probe':
       return void freeGpuBytes().then((bytes) => send({ type: 'probed', freeGpuBytes: bytes }));
@@ -128,7 +108,10 @@ process.on('message', (message: ToRunner) => {
     case 'abort':
       return running.get(message.id)?.abort();
   }
-});
+}
+
+volunteerForOutOfMemoryKill();
+process.on('message', (messages: readonly ToRunner[]) => messages.forEach(receive));
 
 // The parent is gone, however it went: nobody is left to answer. Signals that a terminal sends to the whole group
 // are the parent's to act on; a runner that died of Ctrl-C would cut the answers that the parent is still finishing.

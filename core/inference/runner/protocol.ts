@@ -1,5 +1,6 @@
 /**
- * What a gateway and its model runners say to each other over Node's IPC channel: one JSON message each. Both ends
+ * What a gateway and its model runners say to each other over Node's IPC channel, in lists: what is said in one
+ * turn of the event loop goes together. Both ends
  * are ours and start from the same build, so there is no version; the runner trusts its parent, and the parent
  * treats a runner that breaks off as dead.
  *
@@ -9,7 +10,7 @@
  *       load  ───────────────────────▶
  *             ◀─────────────────────── loaded | load-failed
  *       generate {id} ───────────────▶
- *             ◀─────────────────────── parts {id} *
+ *             ◀─────────────────────── part {id} *
  *       count {id} ──────────────────▶
  *             ◀─────────────────────── counted {id} | failed {id}
  *       abort {id} (any time) ───────▶
@@ -80,6 +81,6 @@ export type FromRunner =
   | { readonly type: 'probed'; readonly freeGpuBytes: number }
   | { readonly type: 'loaded'; readonly model: LoadedModel }
   | { readonly type: 'load-failed'; readonly failure: Failure }
-  | { readonly type: 'parts'; readonly id: number; readonly parts: readonly ModelStreamPart[] }
+  | { readonly type: 'part'; readonly id: number; readonly part: ModelStreamPart }
   | { readonly type: 'counted'; readonly id: number; readonly promptTokens: number }
   | { readonly type: 'failed'; readonly id: number; readonly failure: Failure };

@@ -8,8 +8,8 @@ const runnerEntry = new URL('../../../dist/core/inference/runner/main.js', impor
 
 test('a runner says how much memory cards have free', async () => {
   const runner = fork(runnerEntry, { serialization: 'advanced' });
-  runner.send({ type: 'probe' });
-  const [answer] = (await once(runner, 'message')) as [{ type: string; freeGpuBytes: number }];
+  runner.send([{ type: 'probe' }]);
+  const [[answer]] = (await once(runner, 'message')) as [[{ type: string; freeGpuBytes: number }]];
   runner.kill();
   expect(answer.type).toBe('probed');
   expect(answer.freeGpuBytes).toBeGreaterThanOrEqual(0);
