@@ -129,7 +129,7 @@ interface WaitingCall {
 interface Entry {
   readonly owner?: CallOwner | undefined;
   readonly generates: boolean;
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 class Local {
@@ -167,13 +167,13 @@ class Local {
 
   async countPromptTokens(model: InstalledModel, call: ModelCall, { owner }: Asking): Promise<number> {
     const request = generateRequest(call, owner);
-    const signal = this.#signalOf(call);
+    const signal = call.abortSignal;
     const use = await this.#enterWith(request, model, { owner, generates: false, signal });
     return use.runner.countPromptTokens(request, signal).finally(() => use.leave());
   }
 
   async load(model: InstalledModel): Promise<void> {
-    const use = await this.#enter(model, { generates: false, signal: this.#closing.signal });
+    const use = await this.#enter(model, { generates: false });
     use.leave();
   }
 
@@ -190,8 +190,13 @@ class Local {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(new ServiceError('shutting_down', 'The service is shutting down.'));
-    await this.#residency.close();
+    const reason = new ServiceError('shutting_down', 'The service is shutting down.');
+    this.#closing.abort(reason);
+    for (const call of this.#line.inTurn()) {
+      this.#line.remove(call);
+      call.fail(reason);
+    }
+    await this.#residency.close(reason);
   }
 
   async #stream(
@@ -201,7 +206,7 @@ class Local {
   ): Promise<ReadableStream<ModelStreamPart>> {
     const observer = observe?.();
     const request = generateRequest(call, owner);
-    const signal = this.#signalOf(call);
+    const signal = call.abortSignal;
     const use = await this.#enterWith(request, model, { owner, generates: true, signal });
     return use.runner.stream(request, { signal, observer, onSettled: () => use.leave() });
   }
@@ -213,13 +218,9 @@ class Local {
   ): Promise<LanguageModelV3GenerateResult> {
     const observer = observe?.();
     const request = generateRequest(call, owner);
-    const signal = this.#signalOf(call);
+    const signal = call.abortSignal;
     const use = await this.#enterWith(request, model, { owner, generates: true, signal });
     return use.runner.generate(request, { signal, observer, onSettled: () => use.leave() });
-  }
-
-  #signalOf({ abortSignal }: ModelCall): AbortSignal {
-    return abortSignal === undefined ? this.#closing.signal : AbortSignal.any([this.#closing.signal, abortSignal]);
   }
 
   /** Only a loaded model tells how much fits into it. @throws {ServiceError} `prompt_too_long` */
@@ -236,7 +237,8 @@ class Local {
 
   /** Waits for this call's turn, and for its model to be loaded. */
   async #enter(model: InstalledModel, { owner = SERVICE, generates, signal }: Entry): Promise<Use> {
-    signal.throwIfAborted();
+    this.#closing.signal.throwIfAborted();
+    signal?.throwIfAborted();
     const count = this.#inflight.get(model.id) ?? { running: 0, queued: 0 };
     this.#makePlace(owner, model);
     this.#inflight.set(model.id, count);
@@ -271,9 +273,9 @@ class Local {
     this.#giveUp(excess, refusal);
   }
 
-  #turn(owner: CallOwner, wanted: Omit<WaitingCall, 'start' | 'fail'>, signal: AbortSignal): Promise<Use> {
+  #turn(owner: CallOwner, wanted: Omit<WaitingCall, 'start' | 'fail'>, signal?: AbortSignal): Promise<Use> {
     return new Promise((resolve, reject) => {
-      const settle = (): void => signal.removeEventListener('abort', giveUp);
+      const settle = (): void => signal?.removeEventListener('abort', giveUp);
       const call: WaitingCall = {
         ...wanted,
         start: (use) => {
@@ -285,8 +287,8 @@ class Local {
           reject(error);
         },
       };
-      const giveUp = (): void => this.#giveUp(call, signal.reason);
-      signal.addEventListener('abort', giveUp, { once: true });
+      const giveUp = (): void => this.#giveUp(call, signal?.reason);
+      signal?.addEventListener('abort', giveUp, { once: true });
       this.#line.add(owner, call);
       this.#startWhatCan();
     });

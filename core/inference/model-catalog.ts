@@ -62,8 +62,8 @@ export function createModelCatalog({ modelsDir, builtInPath, sources = [] }: Mod
     ...sources,
   ];
 
-  /** When a model's file was last seen to be as it was. */
-  const lookedAt = new WeakMap<InstalledModel, number>();
+  /** The last look at a model's file: when, and whether it was as before. */
+  const looks = new WeakMap<InstalledModel, { readonly at: number; readonly unchanged: Promise<boolean> }>();
 
   async function list(): Promise<readonly InstalledModel[]> {
     const found = await Promise.all(
@@ -81,11 +81,13 @@ export function createModelCatalog({ modelsDir, builtInPath, sources = [] }: Mod
   async function findKnown(id: string): Promise<InstalledModel | undefined> {
     const model = named(id);
     if (model === undefined) return undefined;
-    const isFresh = performance.now() - (lookedAt.get(model) ?? -Infinity) < FRESH_MS;
-    if (isFresh) return model;
-    if (!(await isUnchanged(model))) return undefined;
-    lookedAt.set(model, performance.now());
-    return model;
+    const now = performance.now();
+    let look = looks.get(model);
+    if (look === undefined || now - look.at >= FRESH_MS) {
+      look = { at: now, unchanged: isUnchanged(model) };
+      looks.set(model, look);
+    }
+    return (await look.unchanged) ? model : undefined;
   }
 
   return {

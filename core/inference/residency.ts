@@ -139,11 +139,11 @@ export class Residency {
     }));
   }
 
-  /** Ends every runner. The `closing` signal has fired. */
-  async close(): Promise<void> {
+  /** Ends every runner, and the calls that use it with this reason. The `closing` signal has fired. */
+  async close(reason: Error): Promise<void> {
     const residents = [...this.#residents.values()];
     for (const { idle } of residents) clearTimeout(idle?.timer);
-    await Promise.all([...residents.map(({ runner }) => runner.stop()), this.#loading?.done]);
+    await Promise.all([...residents.map(({ runner }) => runner.stop(reason)), this.#loading?.done]);
   }
 
   async #load(loading: Loading): Promise<void> {

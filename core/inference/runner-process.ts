@@ -25,9 +25,9 @@ export interface Runner {
   /** The same as one answer, for whoever wants no part of it before the last: it costs a third of a stream. */
   generate(request: GenerateRequest, options: CallOptions): Promise<LanguageModelV3GenerateResult>;
   /** @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies */
-  countPromptTokens(request: GenerateRequest, signal: AbortSignal): Promise<number>;
-  /** Kills the process; resolves when its memory is back with the system. */
-  stop(): Promise<void>;
+  countPromptTokens(request: GenerateRequest, signal?: AbortSignal): Promise<number>;
+  /** Kills the process; resolves when its memory is back with the system. @param reason what its calls fail with */
+  stop(reason?: Error): Promise<void>;
 }
 
 interface CallOptions {
@@ -105,7 +105,8 @@ class RunnerProcess {
   readonly #abortPatienceMs: number;
   #lastId = 0;
   #isStopping = false;
-  #exit: ServiceError | undefined;
+  #stopReason: Error | undefined;
+  #exit: Error | undefined;
 
   constructor(child: ChildProcess, { onDeath, abortPatienceMs = ABORT_PATIENCE_MS }: StartOptions) {
     this.#child = child;
@@ -131,13 +132,14 @@ class RunnerProcess {
       stream: (call, options) => this.#stream(call, options),
       generate: (call, options) => this.#generate(call, options),
       countPromptTokens: (call, signal) => this.#count(call, signal),
-      stop: () => this.stop(),
+      stop: (reason) => this.stop(reason),
     };
   }
 
-  async stop(): Promise<void> {
+  async stop(reason?: Error): Promise<void> {
     if (this.#exit !== undefined) return;
     this.#isStopping = true;
+    this.#stopReason ??= reason;
     const exited = once(this.#child, 'exit');
     this.#child.kill('SIGKILL');
     await exited;
@@ -215,7 +217,7 @@ class RunnerProcess {
     return giveUp;
   }
 
-  #count(request: GenerateRequest, signal: AbortSignal): Promise<number> {
+  #count(request: GenerateRequest, signal?: AbortSignal): Promise<number> {
     if (this.#exit !== undefined) return Promise.reject(this.#exit);
     this.#lastId += 1;
     const id = this.#lastId;
@@ -223,12 +225,12 @@ class RunnerProcess {
     // It waits for the runner's own word even then: until that, the runner is not free.
     return new Promise<number>((resolve, reject) => {
       this.#calls.set(id, { onCounted: resolve, onFailure: reject });
-      signal.addEventListener('abort', giveUp, { once: true });
+      signal?.addEventListener('abort', giveUp, { once: true });
       this.#outbox.post({ type: 'count', id, request });
-      if (signal.aborted) giveUp();
+      if (signal?.aborted === true) giveUp();
     }).finally(() => {
       this.#calls.delete(id);
-      signal.removeEventListener('abort', giveUp);
+      signal?.removeEventListener('abort', giveUp);
     });
   }
 
@@ -254,12 +256,15 @@ class RunnerProcess {
 
   #die(how: string): void {
     if (!this.#isStopping) this.#onDeath(how);
-    this.#exit = new ServiceError(
-      'engine_failed',
-      `The model runner stopped unexpectedly (${how}). Repeating the request starts a new one.`,
-    );
-    this.#loaded.reject(this.#exit);
-    for (const call of this.#calls.values()) call.onFailure(this.#exit);
+    const exit =
+      this.#stopReason ??
+      new ServiceError(
+        'engine_failed',
+        `The model runner stopped unexpectedly (${how}). Repeating the request starts a new one.`,
+      );
+    this.#exit = exit;
+    this.#loaded.reject(exit);
+    for (const call of this.#calls.values()) call.onFailure(exit);
   }
 }
 
