@@ -131,7 +131,12 @@ interface Writer {
   guarded(write: () => void): void;
 }
 
-function createWriter({ database, limits = DEFAULT_LIMITS, setTimer = setProcessTimer, onFailure }: LogOptions): Writer {
+function createWriter({
+  database,
+  limits = DEFAULT_LIMITS,
+  setTimer = setProcessTimer,
+  onFailure,
+}: LogOptions): Writer {
   const insert = insertStatement(database);
   const insertAll = database.transaction((entries: readonly RequestEntry[]) => {
     for (const entry of entries) insert.run(rowOf(entry));
