@@ -19,34 +19,44 @@ function chat(fields: object): Buffer {
 }
 
 /**
- * Calls of one token, one after the other: blocks of them through the service and through the engine alone in turn. (In
- * turn one by one, each would find the other's processes asleep and the caches cold, which is the machine's latency.)
+ * Calls of one token, one after the other: blocks of them through the service, through the least that two processes can
+ * do, and through the engine alone in turn. (In turn one by one, each would find the other's processes asleep and the
+ * caches cold, which is the machine's latency.)
  */
 async function addedLatency(): Promise<void> {
   const [BLOCKS, CALLS] = [20, 100];
   const service = await startService({ settings: SETTINGS });
+  const pair = await startProgram(new URL('./serving/bare-pair.js', import.meta.url), [builtInModel]);
   const bare = await loadBareEngine(builtInModel);
-  const connection = await openConnection(service.port);
+  const [toService, toPair] = [
+    await openConnection(service.port),
+    await openConnection((pair.first as { port: number }).port),
+  ];
   const bytes = chat({ max_tokens: 1 });
-  const times: [ours: number[], bare: number[]] = [[], []];
+  const times: [ours: number[], pair: number[], bare: number[]] = [[], [], []];
   for (let block = 0; block < BLOCKS; block += 1) {
-    const ours = await timesMs(CALLS, () => connection.exchange(bytes));
+    const ours = await timesMs(CALLS, () => toService.exchange(bytes));
+    const floor = await timesMs(CALLS, () => toPair.exchange(bytes));
     const alone = await timesMs(CALLS, () => bare(QUESTION, 1));
     if (block === 0) continue;
     times[0].push(...ours);
-    times[1].push(...alone);
+    times[1].push(...floor);
+    times[2].push(...alone);
   }
-  connection.close();
-  await service.stop();
-  const [ours, alone] = times.map((all) => all.toSorted((a, b) => a - b));
+  for (const connection of [toService, toPair]) connection.close();
+  await Promise.all([service.stop(), end(pair.process)]);
+  const [ours, floor, alone] = times.map((all) => all.toSorted((a, b) => a - b));
   const row = (name: string, share: number, goal: string): void => {
     const at = (all: readonly number[] = []): number => all[Math.floor(all.length * share)] ?? 0;
-    const added = at(ours) - at(alone);
-    console.log(`  ${name.padEnd(6)}${ms(at(ours))}${ms(at(alone))}${ms(added)}   ${goal}`);
+    const [added, least] = [at(ours) - at(alone), at(floor) - at(alone)];
+    console.log(
+      `  ${name}   service ${ms(at(ours))}   two bare processes ${ms(at(floor))}   engine ${ms(at(alone))}   ` +
+        `added ${ms(added)}, of which two processes need ${ms(least)}: ${(at(ours) / at(floor)).toFixed(2)} times   ${goal}`,
+    );
   };
-  console.log(`A call of one token, ${ours?.length} times: through the service, the engine alone, added`);
-  row('p50', 0.5, 'goal 1 ms');
-  row('p99', 0.99, 'goal 10 ms');
+  console.log(`A call of one token, ${ours?.length} times`);
+  row('p50', 0.5, 'goal 0.7 ms added, or 1.3 times');
+  row('p99', 0.99, 'goal 10 ms added');
 }
 
 /** Requests a second over 32 connections, with an engine that answers at once, against Fastify echoing as much JSON. */
@@ -62,7 +72,7 @@ async function requestsPerSecond(): Promise<void> {
     bestEcho = Math.max(bestEcho, await load(echoPort, echoBytes));
   }
   console.log(
-    `\nRequests a second over 32 connections: ${best.toFixed(0)}, bare Fastify echo ${bestEcho.toFixed(0)}: ${((100 * best) / bestEcho).toFixed(1)} %   goal 25 %`,
+    `\nRequests a second over 32 connections: ${best.toFixed(0)}, bare Fastify echo ${bestEcho.toFixed(0)}: ${((100 * best) / bestEcho).toFixed(1)} %   goal 20 %`,
   );
   await Promise.all([ours.stop(), end(echo.process)]);
 }
@@ -159,7 +169,7 @@ async function timeMs(run: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAtMs;
 }
 
-const ms = (milliseconds = 0): string => `${milliseconds.toFixed(2)} ms`.padStart(12);
+const ms = (milliseconds = 0): string => `${milliseconds.toFixed(2)} ms`;
 
 await addedLatency();
 await requestsPerSecond();

@@ -155,7 +155,7 @@ async function assemble(settings: Settings, { context, clock, peers, startedAtMs
     say: (words) => terminal.say(words),
   });
   const relays = await openRelays(settings, { identity, database, door, now, context });
-  const gateway = await createGateway({
+  const gateway = createGateway({
     routes,
     services: {
       ...models,
@@ -180,7 +180,7 @@ async function assemble(settings: Settings, { context, clock, peers, startedAtMs
     onError: (error) => storage.note(error),
     runToken: token,
     recorder: openRecorder(settings, { requestLog, metrics }),
-    logLevel: 'warn',
+    warn: (message, details) => terminal.say(`${message}: ${JSON.stringify(details)}`),
   });
   const parts = { ...kept, requestLog, identity, ...approval, door, relays, peers };
   return { listener: gateway.listener, ...models, ...parts, facts, place, token, shutDown: shutDown.signal };

@@ -1,5 +1,5 @@
 /** A request's body as it comes: counted against its route's cap, and never waited for without end. */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { SetTimer } from '../core/timer.ts';
 import { RequestError } from './errors.ts';
 
@@ -48,14 +48,49 @@ function soon(chunks: AsyncIterator<Buffer, undefined>, setTimer: SetTimer): Pro
       .finally(cancel);
   });
 }
-/** @throws {RequestError} `body_too_large`, before a byte of the body is read */
-export function checkDeclaredLength(request: IncomingMessage, maxBytes: number): void {
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw bodyTooLarge(maxBytes);
+/**
+ * A body that is declared to be short, in one piece: for as little as that, an iterator would cost more than the rest.
+ * @throws {RequestError} `bad_request` where it is cut off; `request_timeout` where it stalls
+ */
+export function shortBody(request: IncomingMessage, { setTimer }: Pick<BodyOptions, 'setTimer'>): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    if (request.destroyed) return reject(cutOff());
+    const pieces: Buffer[] = [];
+    const wait = (): (() => void) => setTimer(SILENT_BODY_MS, () => reject(stalled()));
+    let cancel = wait();
+    const onCut = (): void => {
+      cancel();
+      reject(cutOff());
+    };
+    request.on('data', (piece: Buffer) => {
+      pieces.push(piece);
+      if (request.complete) return;
+      cancel();
+      cancel = wait();
+    });
+    request.once('end', () => {
+      cancel();
+      request.off('close', onCut).off('error', onCut);
+      resolve(pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces));
+    });
+    request.once('close', onCut).once('error', onCut);
+  });
 }
 
-/** Whether all of it has come. One that was made in process knows no `complete`. */
+/** 0 for a request without a body; unbounded for one whose length shows only as it comes. */
+export function declaredLength(headers: IncomingHttpHeaders): number {
+  if (headers['transfer-encoding'] !== undefined) return Infinity;
+  return Number(headers['content-length'] ?? 0);
+}
+
+/** @throws {RequestError} `body_too_large`, before a byte of the body is read */
+export function checkDeclaredLength(headers: IncomingHttpHeaders, maxBytes: number): void {
+  if (Number(headers['content-length'] ?? 0) > maxBytes) throw bodyTooLarge(maxBytes);
+}
+
+/** Whether all of it has come. */
 export function isHeard(request: IncomingMessage): boolean {
-  return request.complete || request.readableEnded;
+  return request.complete;
 }
 
 /** What of a refused body is read and dropped after the answer went out. */

@@ -2,19 +2,10 @@
  * Which content types a route reads. A web page can send JSON as `text/plain` without its browser asking us first, so
  * whatever acts for the owner insists on the real type. Inference reads JSON under any, as its clients expect.
  */
-import type { IncomingMessage } from 'node:http';
 import { RequestError } from './errors.ts';
 import type { AccessClass } from './policy.ts';
 
 const STRICT: ReadonlySet<AccessClass> = new Set(['tools', 'agents', 'dispatch', 'admin']);
-
-/**
- * What is no media type at all (RFC 9110 §8.3.1) counts as none: the framework would refuse the request before its
- * route could say what it reads.
- */
-export function forgetMalformedContentType({ headers }: IncomingMessage): void {
-  if (!/^[\w!#$&^.+-]+\/[\w!#$&^.+-]+\s*(;|$)/.test(headers['content-type'] ?? '')) delete headers['content-type'];
-}
 
 /** @throws {RequestError} `unsupported_media_type` */
 export function checkContentType(access: AccessClass, contentType: string | undefined, bodyBytes: number): void {

@@ -2,7 +2,7 @@
  * Who sends a request: once for each, from where it comes and what it shows. What does not count is the same as nothing
  * to policy; why it does not is for the log alone.
  */
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { AccessKeyRefusal, AccessKeyVerdict } from '../identity/node/access-key-check.ts';
 import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
 import { isShapedAsAccessKey } from '../identity/access-key.ts';
@@ -12,6 +12,7 @@ import { readCredential } from './credential.ts';
 import { RequestError } from './errors.ts';
 import type { LiveRequest, LiveRequests } from './live-requests.ts';
 import type { Located } from './locate.ts';
+import type { Closing } from './pipeline/exchange.ts';
 import { createRateWindow, type RateWindow } from './rate-window.ts';
 import { isRunToken, RUN_TOKEN_HEADER } from './run-token.ts';
 
@@ -47,7 +48,7 @@ export interface Arrival {
   /** Every value of every header. */
   readonly headersDistinct: Readonly<Record<string, readonly string[] | undefined>>;
   readonly provenance: Pick<Located, 'isLoopback' | 'site' | 'origin' | 'source'>;
-  readonly response: ServerResponse;
+  readonly exchange: Closing;
 }
 
 interface IdentifyOptions {
@@ -63,7 +64,7 @@ export interface Identifier {
   /** Of a request that arrived on a socket. */
   readonly identify: (arrival: Arrival) => Promise<Identified>;
   /** Of one from inside a sealed call, whose caller is known; the limits are those of every key. */
-  readonly admitDevice: (caller: Caller, response: ServerResponse) => Identified;
+  readonly admitDevice: (caller: Caller, exchange: Closing) => Identified;
 }
 
 export function createIdentifier(options: IdentifyOptions): Identifier {
@@ -90,14 +91,14 @@ export function createIdentifier(options: IdentifyOptions): Identifier {
     if (!verdict.counts) return { ...as('nothing'), ...countFailure(failures, arrival, verdict.refusal) };
     // No await since the verdict: either a revocation finds this request, or the verdict has found the revocation.
     const { kid, scope } = verdict.key;
-    return { ...as({ scope, keyId: kid }), ...admit(kid, { ...options, uses, response: arrival.response }) };
+    return { ...as({ scope, keyId: kid }), ...admit(kid, { ...options, uses, exchange: arrival.exchange }) };
   };
   return {
     identify,
-    admitDevice(caller, response) {
+    admitDevice(caller, exchange) {
       const { keyId } = caller;
       if (keyId === undefined) throw new TypeError('a device comes with its grant');
-      return { caller, hasRunToken: false, ...admit(keyId, { ...options, uses, response }) };
+      return { caller, hasRunToken: false, ...admit(keyId, { ...options, uses, exchange }) };
     },
   };
 }
@@ -129,18 +130,18 @@ function openRegistry(keys: Pick<AccessKeySource, 'open'>): Promise<AccessKeyReg
 
 interface Admission extends Pick<IdentifyOptions, 'live' | 'settings'> {
   readonly uses: RateWindow;
-  readonly response: ServerResponse;
+  readonly exchange: Closing;
 }
 
 function admit(
   keyId: string,
-  { uses, live, settings, response }: Admission,
+  { uses, live, settings, exchange }: Admission,
 ): Pick<Identified, 'failure'> | Pick<Identified, 'live'> {
   const waitS = uses.retryAfterS(keyId);
   if (waitS !== undefined) return { failure: tooManyRequests(waitS) };
   uses.count(keyId);
   if (live.count(keyId) >= settings.requestsAtOnce) return { failure: tooManyAtOnce(settings.requestsAtOnce) };
-  return { live: live.enter(keyId, response) };
+  return { live: live.enter(keyId, exchange) };
 }
 
 function limited(message: string, retryAfterS: number): RequestError {

@@ -2,10 +2,9 @@
  * Requests under way, by the access key that they came with, so that revoking a key ends what goes on under it: in its
  * own words where its reader still listens, else by closing the connection.
  */
-import type { ServerResponse } from 'node:http';
 import { within, type SetTimer } from '../core/timer.ts';
 import { refusalError } from './errors.ts';
-import { whenClosed } from './when-closed.ts';
+import type { Closing } from './pipeline/exchange.ts';
 
 /** For a stream to say why it ends. A reader that has not taken that by then is cut off. */
 const LAST_WORDS_MS = 1000;
@@ -23,8 +22,8 @@ export interface LiveRequest {
 }
 
 export interface LiveRequests {
-  /** @returns a request that counts until its response is closed */
-  enter(keyId: string, response: ServerResponse): LiveRequest;
+  /** @returns a request that counts until its exchange is over */
+  enter(keyId: string, exchange: Closing): LiveRequest;
   count(keyId: string): number;
   /**
    * Resolves when nothing goes on under these keys, and nothing that came with them can begin; after little more than a
@@ -36,16 +35,16 @@ export interface LiveRequests {
 export function createLiveRequests({ setTimer }: { readonly setTimer: SetTimer }): LiveRequests {
   const byKey = new Map<string, Set<Ending>>();
   return {
-    enter(keyId, response) {
+    enter(keyId, exchange) {
       const requests = byKey.get(keyId) ?? new Set();
       byKey.set(keyId, requests);
-      const { request, end } = createLiveRequest(response, setTimer);
+      const { request, end } = createLiveRequest(exchange, setTimer);
       requests.add(end);
       const leave = (): void => {
         requests.delete(end);
         if (requests.size === 0 && byKey.get(keyId) === requests) byKey.delete(keyId);
       };
-      whenClosed(response, leave);
+      exchange.onClosed(leave);
       return request;
     },
     count: (keyId) => byKey.get(keyId)?.size ?? 0,
@@ -59,7 +58,7 @@ export function createLiveRequests({ setTimer }: { readonly setTimer: SetTimer }
 
 type Ending = () => Promise<'ended' | 'cut'>;
 
-function createLiveRequest(response: ServerResponse, setTimer: SetTimer): { request: LiveRequest; end: Ending } {
+function createLiveRequest(exchange: Closing, setTimer: SetTimer): { request: LiveRequest; end: Ending } {
   const revoked = new AbortController();
   const { signal } = revoked;
   let handling: Promise<unknown> | undefined;
@@ -77,15 +76,15 @@ function createLiveRequest(response: ServerResponse, setTimer: SetTimer): { requ
       revoked.abort(refusalError('unauthenticated'));
       // Not begun: it will be refused, however long its body takes to arrive.
       if (handling === undefined) return 'ended';
-      const over = Promise.allSettled([handling, closing(response)]).then(() => true);
+      const over = Promise.allSettled([handling, closing(exchange)]).then(() => true);
       if (await within(LAST_WORDS_MS, over, setTimer)) return 'ended';
-      response.destroy();
+      exchange.cut();
       await within(AFTER_CUT_MS, over, setTimer);
       return 'cut';
     },
   };
 }
 
-function closing(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => whenClosed(response, resolve));
+function closing(exchange: Closing): Promise<void> {
+  return new Promise((resolve) => exchange.onClosed(() => resolve()));
 }

@@ -16,7 +16,9 @@ interface LocateOptions {
   readonly runToken: string;
 }
 
-export function createLocator(options: LocateOptions): (request: IncomingMessage) => Promise<Located> {
+export type Locate = (request: IncomingMessage) => Promise<Located>;
+
+export function createLocator(options: LocateOptions): Locate {
   return async (request) => {
     const { headers, socket } = request;
     const peerAddress = socket.remoteAddress;

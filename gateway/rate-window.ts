@@ -1,7 +1,4 @@
-/**
- * Counts by name in windows of time. Fastify's plugin does this for anonymous callers by itself, as a step before a
- * handler; here the counting is part of finding out who calls, and has two ends: to look, and to count.
- */
+/** Counts by name in windows of time. It has two ends, to look and to count, since not everything that is looked at counts. */
 
 const MINUTE_MS = 60_000;
 

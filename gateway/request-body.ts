@@ -16,7 +16,7 @@ const HEAD_BYTES = 16 * 1024;
 const SLICE_BYTES = 64 * 1024;
 
 /** A short body waits for nobody's turn. */
-const SHORT_BYTES = 16 * 1024;
+export const SHORT_BYTES = 16 * 1024;
 
 export class RequestBody {
   #bytes = 0;
@@ -86,7 +86,7 @@ interface ReadOptions {
 
 /** @throws what the pieces throw, and what the lease refuses */
 export async function readBody(
-  pieces: AsyncIterable<Uint8Array>,
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   { keep, takeTurn, lease }: ReadOptions,
 ): Promise<RequestBody> {
   const body = new RequestBody({ keep });

@@ -2,7 +2,7 @@
  * The whole HTTP surface in one table: every route of the contract has its row, with or without a handler, so that
  * who may call what is settled before anything can be called.
  *
- * Paths stand without their aliases: `/v1`, `/api` and `/v1/api` in front of any of them mean the same.
+ * Paths stand without their aliases (`path-alias.ts`).
  */
 import { CONFIG_BODY_BYTES, NO_BODY_BYTES, PUBLIC_BODY_BYTES } from './bounds.ts';
 import type { AccessClass } from './policy.ts';
@@ -126,11 +126,3 @@ export const routes: readonly Route[] = [
   approvalEvents,
   metrics,
 ];
-
-const ALIAS = /^\/(?:v1\/api|v1|api)(?=\/|$|\?)/;
-
-/** `/v1/api/chat/completions?x` is `/chat/completions?x`. The prefix is taken off once. */
-export function withoutAlias(url: string): string {
-  const path = url.replace(ALIAS, '');
-  return path.startsWith('/') ? path : `/${path}`;
-}

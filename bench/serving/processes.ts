@@ -33,7 +33,7 @@ export async function startService({
   program = builtProgram,
 }: ServiceOptions = {}): Promise<Service> {
   const home = await mkdtemp(join(tmpdir(), 'postern-bench-'));
-  await writeFile(join(home, 'settings.json'), JSON.stringify(settings));
+  await writeFile(join(home, 'settings.json'), JSON.stringify(settings), { mode: 0o600 });
   const startedAtMs = performance.now();
   const child = spawn(process.execPath, [program, 'serve', '--port', '0', '--json'], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -45,6 +45,8 @@ export function createWaitingLine<Call>(): WaitingLine<Call> {
       if (calls.length > 0) byOwner.set(owner.name, { owner, calls });
     },
     inTurn() {
+      // As it mostly is, and each call asks several times.
+      if (byOwner.size === 0) return [];
       const all = [...byOwner.values()];
       return [
         ...rounds(all.filter(({ owner }) => !owner.isGuest)),

@@ -2,17 +2,17 @@
  * Makes one entry of every request that is answered or that its client gives up, at the moment it ends and before the
  * last of the answer leaves: whoever has seen an answer finds it in the log.
  */
-import type { IncomingMessage } from 'node:http';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { IncomingHttpHeaders } from 'node:http';
 import { callerName, callOwnerOf, type Caller } from '../caller.ts';
 import { outwardError, type ErrorCode } from '../errors.ts';
+import type { Exchange } from '../pipeline/exchange.ts';
 import type { AccessClass } from '../policy.ts';
-import { RequestBody } from '../request-body.ts';
-import type { Reply, Services } from '../route.ts';
-import { whenClosed } from '../when-closed.ts';
+import type { RequestBody } from '../request-body.ts';
+import type { Reply, Route, Services } from '../route.ts';
+import { withoutAlias } from '../path-alias.ts';
 import { InferenceRecord } from './inference-record.ts';
 import { redact, redactPath, singleLine } from './redaction.ts';
-import { CLIENT_LEFT, type RequestEntry, type RequestSource } from './request-entry.ts';
+import { CLIENT_LEFT, type RequestEntry } from './request-entry.ts';
 
 /** What of a body is kept, in characters. */
 const MAX_BODY_LENGTH = 4096;
@@ -38,36 +38,30 @@ export interface RecorderOptions {
 }
 
 export interface Recorder {
-  /** The record of a request, begun when it is first asked for. It ends with the response, however that ends. */
-  of(request: FastifyRequest, reply: FastifyReply): RequestRecord;
+  /** The record of a request. It ends with the exchange, however that ends. */
+  begin(exchange: Exchange): RequestRecord;
 }
 
 export function createRecorder(options: RecorderOptions): Recorder {
-  const records = new WeakMap<IncomingMessage, RequestRecord>();
-  return {
-    of(request, reply) {
-      const record = records.get(request.raw) ?? new RequestRecord(request, reply, options);
-      records.set(request.raw, record);
-      return record;
-    },
-  };
+  return { begin: (exchange) => new RequestRecord(exchange, options) };
 }
 
 export class RequestRecord {
-  readonly #request: FastifyRequest;
-  readonly #reply: FastifyReply;
+  readonly #exchange: Exchange;
   readonly #options: RecorderOptions;
   readonly #inference: InferenceRecord;
   readonly #startedAtMs: number;
   readonly #startedAt: number;
-  #source: RequestSource = 'http';
+  #route: Route | undefined;
   #caller: Caller | undefined;
+  #body: RequestBody | undefined;
+  /** Of the answer, once there is one. */
+  #status: number | undefined;
   #errorCode: ErrorCode | undefined;
   #isOver = false;
 
-  constructor(request: FastifyRequest, reply: FastifyReply, options: RecorderOptions) {
-    this.#request = request;
-    this.#reply = reply;
+  constructor(exchange: Exchange, options: RecorderOptions) {
+    this.#exchange = exchange;
     this.#options = options;
     this.#startedAtMs = options.now();
     this.#startedAt = options.elapsed();
@@ -76,13 +70,21 @@ export class RequestRecord {
       maxTextLength: options.keepBodies ? MAX_LOOK_LENGTH : 0,
       onFailure: (error) => this.fail(outwardError(error).code),
     });
-    const { raw } = reply;
-    whenClosed(raw, () => this.#end({ isCancelled: !raw.writableFinished }));
+    exchange.onClosed((isAnswered) => this.#end({ isCancelled: !isAnswered }));
   }
 
-  identify({ caller, source }: { readonly caller: Caller; readonly source: RequestSource }): void {
+  /** @param route undefined for an address that there is not */
+  aim(route: Route | undefined): void {
+    this.#route = route;
+  }
+
+  identify(caller: Caller): void {
     this.#caller = caller;
-    this.#source = source;
+  }
+
+  /** Notes the body that a handler is given. */
+  keepBody(body: RequestBody): void {
+    this.#body = body;
   }
 
   /** Notes why the request fails, on its way out or in the middle of its stream. */
@@ -101,16 +103,16 @@ export class RequestRecord {
     this.#isOver = true;
   }
 
-  /** A stream goes on unchanged, and with its last piece the request is over. Other replies are over in `answer`. */
-  watchReply(reply: Reply): Reply {
-    const { body } = reply;
-    if (typeof body !== 'object' || !(Symbol.asyncIterator in body)) return reply;
-    return { ...reply, body: this.#watchStream(body) };
+  /** The stream goes on unchanged, and with its last piece the request is over. Other answers are over in `answer`. */
+  watch(status: number, pieces: Extract<Reply['body'], AsyncIterable<unknown>>): AsyncIterable<string | Uint8Array> {
+    this.#status = status;
+    return this.#watchStream(pieces);
   }
 
-  /** @param payload what is about to be sent whole */
-  answer(payload: unknown): void {
-    this.#end({ isCancelled: false, payload });
+  /** @param text what is about to be sent whole */
+  answer(status: number, text: string): void {
+    this.#status = status;
+    this.#end({ isCancelled: false, text });
   }
 
   async *#watchStream(pieces: AsyncIterable<string | Uint8Array>): AsyncGenerator<string | Uint8Array> {
@@ -125,21 +127,20 @@ export class RequestRecord {
   #end(ending: Ending): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    if (this.#request.method !== 'OPTIONS') this.#options.onEntry(this.#entry(ending), { isPoll: this.#isPoll() });
+    if (this.#exchange.method !== 'OPTIONS') this.#options.onEntry(this.#entry(ending), { isPoll: this.#isPoll() });
   }
 
-  #entry({ isCancelled, payload }: Ending): RequestEntry {
-    const { method, headers, id, originalUrl } = this.#request;
+  #entry({ isCancelled, text }: Ending): RequestEntry {
+    const { method, headers, id, url, via } = this.#exchange;
     const secrets = credentials(headers);
-    const isAnswered = !isCancelled || this.#reply.raw.headersSent;
     return {
       startedAtMs: this.#startedAtMs,
       durationMs: this.#options.elapsed() - this.#startedAt,
-      source: this.#source,
+      source: via.kind === 'channel' ? 'sealed' : 'http',
       method,
-      path: singleLine(redactPath(pathOf(originalUrl), secrets), MAX_PATH_LENGTH),
-      route: this.#request.routeOptions.config.route?.path,
-      status: isAnswered ? this.#reply.raw.statusCode : CLIENT_LEFT,
+      path: this.#path(pathOf(url), secrets),
+      route: this.#route?.path,
+      status: this.#status ?? CLIENT_LEFT,
       errorCode: this.#errorCode,
       caller: this.#callerName(),
       userAgent: headers['user-agent'] && singleLine(redact(headers['user-agent'], secrets), MAX_USER_AGENT_LENGTH),
@@ -149,25 +150,29 @@ export class RequestRecord {
         // What fails because its client left does so after this.
         isCancelled: isCancelled && this.#errorCode === undefined,
       }),
-      ...this.#bodies(payload, secrets),
+      ...this.#bodies(text, secrets),
     };
   }
 
   #isPoll(): boolean {
     const isOwner = this.#caller?.scope === 'owner' && this.#caller.page === undefined;
-    return isOwner && this.#request.routeOptions.config.route?.isPolled === true && this.#reply.raw.statusCode < 400;
+    return isOwner && this.#route?.isPolled === true && (this.#status ?? CLIENT_LEFT) < 400;
   }
 
-  #bodies(payload: unknown, secrets: readonly string[]): Pick<RequestEntry, 'requestBody' | 'responseBody'> {
-    const access = this.#request.routeOptions.config.route?.access;
-    if (!this.#options.keepBodies || access === undefined || !KEEPS_BODIES.has(access)) {
+  #path(path: string, secrets: readonly string[]): string {
+    // Our own words hold no secret.
+    if (withoutAlias(path) === this.#route?.path) return path;
+    return singleLine(redactPath(path, secrets), MAX_PATH_LENGTH);
+  }
+
+  #bodies(answer: string | undefined, secrets: readonly string[]): Pick<RequestEntry, 'requestBody' | 'responseBody'> {
+    if (!this.#options.keepBodies || this.#route === undefined || !KEEPS_BODIES.has(this.#route.access)) {
       return { requestBody: undefined, responseBody: undefined };
     }
-    const { body } = this.#request;
     return {
-      requestBody: body instanceof RequestBody ? bodyText(textOf(body.head()), secrets) : undefined,
+      requestBody: this.#body && bodyText(textOf(this.#body.head()), secrets),
       // Of a stream the model's own words: in the events they stand in fragments, and no secret could be seen in them.
-      responseBody: bodyText(typeof payload === 'string' ? payload : this.#inference.text, secrets),
+      responseBody: bodyText(answer ?? this.#inference.text, secrets),
     };
   }
 }
@@ -175,11 +180,11 @@ export class RequestRecord {
 interface Ending {
   /** The client left before the answer was over. */
   readonly isCancelled: boolean;
-  readonly payload?: unknown;
+  readonly text?: string;
 }
 
 /** What the request proves itself with, so that it can be known again wherever else it stands. */
-function credentials(headers: FastifyRequest['headers']): readonly string[] {
+function credentials(headers: IncomingHttpHeaders): readonly string[] {
   const { authorization, cookie } = headers;
   return [authorization, authorization?.split(/\s+/)[1], cookie, headers['x-api-key'], headers['x-postern-run-token']]
     .flat()

@@ -1,13 +1,13 @@
 /**
- * Requests that came inside a sealed call. They go through the same app in process, so that every rule holds once; their
- * caller goes beside them, never in a header, since an injected request looks as if it came from this machine.
+ * Requests that came inside a sealed call. They go the way of all others, so that every rule holds once; their caller goes
+ * beside them, never in a header.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
-import type { ServerResponse } from 'node:http';
-import type { FastifyInstance } from 'fastify';
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { HeaderList, RequestHead } from '../../channel/head.ts';
 import type { Caller } from '../caller.ts';
 import { RequestError } from '../errors.ts';
+import type { Exchange, OverChannel, Pipeline } from '../pipeline/exchange.ts';
 
 export interface InnerRequest extends Pick<RequestHead, 'method' | 'path' | 'query' | 'headers'> {
   readonly body: Uint8Array;
@@ -23,7 +23,7 @@ export interface InnerAnswer {
 }
 
 /** @throws {RequestError} `bad_request` for what no HTTP request could ask for */
-export type RunInner = (request: InnerRequest, caller: Caller) => Promise<InnerAnswer>;
+export type RunInner = (request: InnerRequest, caller: Caller | undefined) => Promise<InnerAnswer>;
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'] as const);
 type InnerMethod = typeof METHODS extends Set<infer Method> ? Method : never;
@@ -42,57 +42,102 @@ const REQUEST_HEADERS = new Set([
   'mcp-protocol-version',
 ]);
 
-/** Between the app and its own socket, or for a browser that asked over it. */
+/** Of a socket, or for a browser that asked over one. */
 const UNSEALED_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'date', 'vary']);
 
 /** Nothing that a URL parser would take for a host, a query or a fragment. */
 const PATH = /^\/(?!\/)[\x21\x24-\x3e\x40-\x5b\x5d-\x7e]*$/u;
 const QUERY = /^[\x21\x22\x24-\x7e]*$/u;
 
-interface InnerContext {
-  readonly caller: Caller;
-  readonly signal: AbortSignal;
-}
-
-const contexts = new AsyncLocalStorage<InnerContext>();
-
-/**
- * Whose request the app sees at the moment, if it came from inside. Its response is closed when nobody wants it any more:
- * the framework's own signal is heard only until the request's body was read.
- */
-export function enterInner(response: ServerResponse): Caller | undefined {
-  const context = contexts.getStore();
-  if (context === undefined) return undefined;
-  const { caller, signal } = context;
-  const close = (): void => void response.destroy();
-  if (signal.aborted) close();
-  signal.addEventListener('abort', close, { once: true });
-  response.once('close', () => signal.removeEventListener('abort', close));
-  return caller;
-}
-
-export function createInnerRunner(app: Pick<FastifyInstance, 'inject'>): RunInner {
-  return async ({ method, path, query, headers, body, signal }, caller) => {
+export function createInnerRunner(pipeline: Pipeline): RunInner {
+  return async (request, caller) => {
+    const { path, query } = request;
     if (!PATH.test(path) || !QUERY.test(query ?? '')) {
       throw new RequestError('bad_request', 'The address is malformed.');
     }
-    const options = {
-      method: methodOf(method),
-      url: query === undefined ? path : `${path}?${query}`,
-      headers: { 'user-agent': 'sealed', ...Object.fromEntries(allowedHeaders(headers)) },
-      ...(body.length === 0 ? {} : { payload: Buffer.from(body.buffer, body.byteOffset, body.length) }),
-      payloadAsStream: true as const,
-    };
-    // The `await` belongs inside: the request begins when it is awaited, and the caller is there only in here.
-    const answer = await contexts.run({ caller, signal }, async () => await app.inject(options));
-    const bodyBytes = answer.headers['content-length'];
-    return {
-      status: answer.statusCode,
-      headers: answerHeaders(answer.headers),
-      bodyBytes: bodyBytes === undefined ? null : Number(bodyBytes),
-      body: answer.stream(),
-    };
+    const exchange = new InnerExchange(request, caller);
+    const { status, headers, body, cut } = await pipeline(exchange);
+    const head = { status, headers: answerHeaders(headers) };
+    if (typeof body === 'string') {
+      const bytes = Buffer.from(body);
+      exchange.close(true);
+      return { ...head, bodyBytes: bytes.length, body: oneOf(bytes) };
+    }
+    cut?.addEventListener('abort', () => exchange.cut(), { once: true });
+    return { ...head, bodyBytes: null, body: exchange.carry(body) };
   };
+}
+
+async function* oneOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+class InnerExchange implements Exchange {
+  readonly id = randomUUID();
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly via: OverChannel;
+  readonly #signal: AbortSignal;
+  #closings: ((isAnswered: boolean) => void)[] = [];
+  /** Wakes who waits for the next piece. */
+  #wake: (() => void) | undefined;
+  #ending: { readonly isAnswered: boolean } | undefined;
+
+  readonly cut = (): void => this.close(false);
+
+  constructor({ method, path, query, headers, body, signal }: InnerRequest, caller: Caller | undefined) {
+    this.method = methodOf(method);
+    this.url = query === undefined ? path : `${path}?${query}`;
+    this.headers = { 'user-agent': 'sealed', ...Object.fromEntries(allowedHeaders(headers)) };
+    this.via = { kind: 'channel', caller, body };
+    this.#signal = signal;
+    if (signal.aborted) this.cut();
+    else signal.addEventListener('abort', this.cut, { once: true });
+  }
+
+  onClosed(then: (isAnswered: boolean) => void): void {
+    if (this.#ending === undefined) this.#closings.push(then);
+    else then(this.#ending.isAnswered);
+  }
+
+  /** A device says that it leaves by ending the call. */
+  onHalfClosed(): void {
+    // There are no halves here.
+  }
+
+  /** The pieces of the answer. @throws {Error} when the exchange is cut */
+  async *carry(pieces: AsyncIterable<string | Uint8Array>): AsyncGenerator<Uint8Array> {
+    const source = pieces[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        const step = await this.#next(source);
+        if (step.done === true) return this.close(true);
+        yield typeof step.value === 'string' ? Buffer.from(step.value) : step.value;
+      }
+    } finally {
+      this.close(false);
+      // Its maker was told; what it still does is nobody's to wait for.
+      source.return?.().catch(() => undefined);
+    }
+  }
+
+  #next<Piece>(source: AsyncIterator<Piece>): Promise<IteratorResult<Piece>> {
+    return new Promise((resolve, reject) => {
+      this.#wake = () => reject(new Error('the answer was cut off'));
+      if (this.#ending !== undefined) this.#wake();
+      source.next().then(resolve, reject);
+    });
+  }
+
+  /** @param isAnswered whether all of the answer is there */
+  close(isAnswered: boolean): void {
+    if (this.#ending !== undefined) return;
+    this.#ending = { isAnswered };
+    this.#signal.removeEventListener('abort', this.cut);
+    for (const then of this.#closings.splice(0)) then(isAnswered);
+    this.#wake?.();
+  }
 }
 
 /** The headers that count of those that a device sent. */
@@ -107,9 +152,6 @@ function methodOf(method: string): InnerMethod {
   throw new RequestError('bad_request', 'There is no such method.');
 }
 
-function answerHeaders(headers: Readonly<Record<string, string | string[] | number | undefined>>): HeaderList {
-  return Object.entries(headers).flatMap(([name, value]) => {
-    if (value === undefined || UNSEALED_HEADERS.has(name) || name.startsWith('access-control-')) return [];
-    return [value].flat().map((one) => [name, String(one)] as const);
-  });
+function answerHeaders(headers: Readonly<Record<string, string>>): HeaderList {
+  return Object.entries(headers).filter(([name]) => !UNSEALED_HEADERS.has(name) && !name.startsWith('access-control-'));
 }

@@ -115,7 +115,7 @@ describe('Questions that stay before the owner when whoever asked has left', () 
       const live = createLiveRequests({ setTimer: setProcessTimer });
       registry.onRevocation((kids) => live.end(kids));
       const { token, key } = registry.create({});
-      const { listener } = await createGateway({
+      const { listener } = createGateway({
         routes: [asking],
         services: { keys: { open: async () => registry } } as unknown as Services,
         guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
@@ -126,7 +126,7 @@ describe('Questions that stay before the owner when whoever asked has left', () 
         recorder: createRecorder({ now: Date.now, elapsed: () => 0, keepBodies: false, onEntry: () => undefined }),
         onRefusal: () => undefined,
         onError: () => undefined,
-        logLevel: 'silent',
+        warn: () => {},
       });
       toEnd.push(async () => {
         const closed = listener.close();

@@ -130,7 +130,7 @@ describe('A revocation that waits for the unwilling', () => {
     const live = createLiveRequests({ setTimer: setProcessTimer });
     registry.onRevocation((kids) => live.end(kids));
     const { token, key } = registry.create({});
-    const { listener } = await createGateway({
+    const { listener } = createGateway({
       routes: [never, deaf],
       services: { keys: { open: async () => registry } } as unknown as Services,
       guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
@@ -141,7 +141,7 @@ describe('A revocation that waits for the unwilling', () => {
       recorder: createRecorder({ now: Date.now, elapsed: () => 0, keepBodies: false, onEntry: () => undefined }),
       onRefusal: () => undefined,
       onError: () => undefined,
-      logLevel: 'silent',
+      warn: () => {},
     });
     const { port } = await listener.listen({ hosts: ['127.0.0.1'], port: 0 });
     const asked = ['/never', '/deaf'].map((path) => {

@@ -1,6 +1,4 @@
 /** Who a request is taken to be from, what it may be counted for, and the small parts that this is made of. */
-import { EventEmitter } from 'node:events';
-import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import type { AccessKeyRegistry } from '../../identity/node/access-key-registry.ts';
 import { identityUnavailable } from '../../gateway/access-key-source.ts';
@@ -31,18 +29,16 @@ function createGate(settings: Partial<AccessSettings> = {}, open?: () => Promise
     runToken: RUN_TOKEN,
     elapsed: time.now,
   });
-  const responses: EventEmitter[] = [];
+  const closings: (() => void)[] = [];
   const arrive = (token: string | undefined, { from = '192.0.2.1', runToken = '' } = {}) => {
-    const response = Object.assign(new EventEmitter(), { closed: false });
-    responses.push(response);
     return identify({
       headers: { 'x-postern-run-token': runToken },
       headersDistinct: token === undefined ? {} : { authorization: [`Bearer ${token}`] },
       provenance: { isLoopback: from === '127.0.0.1', site: 'none', origin: undefined, source: sourceOf(from) },
-      response: response as unknown as ServerResponse,
+      exchange: { onClosed: (then) => closings.push(() => then(true)), onHalfClosed: () => {}, cut: () => {} },
     });
   };
-  const finishAll = () => responses.splice(0).forEach((response) => response.emit('close'));
+  const finishAll = () => closings.splice(0).forEach((close) => close());
   return { arrive, finishAll, live, opened: () => opened, registry, time };
 }
 

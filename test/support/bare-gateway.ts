@@ -6,7 +6,7 @@ import { createRecorder } from '../../gateway/request-log/recorder.ts';
 import { routes } from '../../gateway/routes.ts';
 import type { Services } from '../../gateway/route.ts';
 
-export function createGatewayOf(): Promise<Gateway> {
+export function createGatewayOf(): Gateway {
   return createGateway({
     routes,
     services: {} as Services,
@@ -18,6 +18,6 @@ export function createGatewayOf(): Promise<Gateway> {
     recorder: createRecorder({ now: Date.now, elapsed: () => 0, keepBodies: false, onEntry: () => {} }),
     onRefusal: () => {},
     onError: () => {},
-    logLevel: 'silent',
+    warn: () => {},
   });
 }

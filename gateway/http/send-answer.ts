@@ -1,0 +1,72 @@
+/** An answer onto the wire: text, or a stream that goes no faster than its reader. */
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Answer } from '../pipeline/exchange.ts';
+import { whenClosed, whenHalfClosed } from '../when-closed.ts';
+
+/** A stream says nothing for no longer than this, so that no proxy or phone takes the connection for dead. */
+const KEEP_ALIVE_MS = 15_000;
+
+/** As long as a reader's system may take to say that nobody is there. */
+const PROBE_MS = 250;
+
+/** A comment: every reader of server-sent events skips it. */
+const KEEP_ALIVE = ': keep-alive\n\n';
+
+/** @throws what the pieces throw, unless their reader is gone */
+export async function sendAnswer(
+  { method }: IncomingMessage,
+  response: ServerResponse,
+  { status, headers, body, cut }: Answer,
+): Promise<void> {
+  // Nobody is left to tell.
+  if (response.destroyed) return typeof body === 'string' ? undefined : letGo(body);
+  response.writeHead(status, headers);
+  if (typeof body === 'string') return void response.end(body);
+  if (method === 'HEAD') {
+    response.end();
+    return letGo(body);
+  }
+  cut?.addEventListener('abort', () => response.destroy(), { once: true });
+  await sendStream(response, body, headers['content-type']?.startsWith('text/event-stream') === true);
+}
+
+/** A generator lets go only of what it has begun, so one piece is taken. */
+async function letGo(pieces: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of pieces) return;
+}
+
+async function sendStream(
+  response: ServerResponse,
+  pieces: AsyncIterable<string | Uint8Array>,
+  saysAlive: boolean,
+): Promise<void> {
+  // A reader that left is noticed at the next piece; one that never comes must be told of by the socket.
+  const gone = new AbortController();
+  whenClosed(response, () => gone.abort());
+  const keepAlive = saysAlive ? setInterval(() => sayAlive(response), KEEP_ALIVE_MS) : undefined;
+  if (saysAlive) whenHalfClosed(response, () => probe(response));
+  try {
+    for await (const piece of pieces) {
+      if (response.destroyed) return;
+      keepAlive?.refresh();
+      if (!response.write(piece)) await once(response, 'drain', { signal: gone.signal });
+    }
+    response.end();
+  } catch (error) {
+    if (!gone.signal.aborted) throw error;
+  } finally {
+    clearInterval(keepAlive);
+  }
+}
+
+/** To a reader that has half-closed: if it is gone, the first write makes its system say so, and the second one fails. */
+function probe(response: ServerResponse): void {
+  sayAlive(response);
+  setTimeout(() => sayAlive(response), PROBE_MS).unref();
+}
+
+/** Not to a reader that has not taken what came before: for as long as it does not, comments would pile up. */
+function sayAlive(response: ServerResponse): void {
+  if (!response.writableNeedDrain && !response.writableEnded) response.write(KEEP_ALIVE);
+}

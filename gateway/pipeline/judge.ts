@@ -1,0 +1,103 @@
+/** What is found out about a request before its route sees it: where it comes from, who sends it, what policy says. */
+import type { LiveRequest, LiveRequests } from '../live-requests.ts';
+import { isGuest } from '../caller.ts';
+import { refusalError, RequestError } from '../errors.ts';
+import { admitGuest } from '../guest-places.ts';
+import type { Identified, Identifier } from '../identify.ts';
+import type { Locate, Located } from '../locate.ts';
+import { decide, type Verdict } from '../policy.ts';
+import { sourceOf } from '../source.ts';
+import type { Exchange, OverSocket } from './exchange.ts';
+import type { Target } from './router.ts';
+
+export interface Judged extends Identified {
+  readonly provenance: Located;
+  readonly verdict: Verdict;
+}
+
+interface JudgeOptions {
+  readonly live: LiveRequests;
+  readonly locate: Locate;
+  readonly identifier: Identifier;
+}
+
+/** @throws {RequestError} for a request of which nobody can tell what it is, or that is gone */
+export type Judge = (exchange: Exchange, target: Target | undefined) => Promise<Judged>;
+
+export function createJudge(options: JudgeOptions): Judge {
+  return async (exchange, target) =>
+    exchange.via.kind === 'socket'
+      ? judgeOutside(exchange, exchange.via, target, options)
+      : judgeInside(exchange, exchange.via.caller, target, options);
+}
+
+async function judgeOutside(
+  exchange: Exchange,
+  { request }: OverSocket,
+  target: Target | undefined,
+  { live, locate, identifier }: JudgeOptions,
+): Promise<Judged> {
+  const { headers, headersDistinct, socket } = request;
+  // Two names may mean two machines, depending on who reads them (RFC 9112, 3.2).
+  if ((headersDistinct['host']?.length ?? 0) > 1) {
+    throw new RequestError('bad_request', 'The request has more than one Host header.');
+  }
+  const provenance = await locate(request);
+  // What is told only once, that a connection has ended, would be waited for in vain from here on.
+  if (socket.destroyed) throw new RequestError('bad_request', 'The request was cut off.');
+  const found = await identifier.identify({ headers, headersDistinct, provenance, exchange });
+  const { caller, hasRunToken } = found;
+  const { site, host } = provenance;
+  const access = target?.route.access ?? 'public';
+  const verdict = decide(access, { caller, site, host, hasRunToken });
+  const takesPlace = target?.wants !== 'preflight' && verdict.allowed && access === 'inference' && isGuest(caller);
+  const place: { live?: LiveRequest; failure?: RequestError } = takesPlace
+    ? admitGuest({ caller, exchange, live })
+    : {};
+  return { ...found, ...place, provenance, verdict };
+}
+
+/** Nowhere on this machine, and no browser's. */
+const INSIDE: Located = {
+  isLoopback: false,
+  site: 'none',
+  origin: undefined,
+  host: 'own',
+  source: sourceOf(undefined),
+};
+
+/** A request from inside a sealed call is its device's; one that has lost its caller is nobody's. */
+function judgeInside(
+  exchange: Exchange,
+  caller: Identified['caller'] | undefined,
+  target: Target | undefined,
+  { identifier }: JudgeOptions,
+): Judged {
+  if (caller === undefined) throw new RequestError('forbidden', 'A request from inside needs its caller.');
+  const found = identifier.admitDevice(caller, exchange);
+  const { site, host } = INSIDE;
+  const verdict = decide(target?.route.access ?? 'public', { caller, site, host, hasRunToken: false });
+  return { ...found, provenance: INSIDE, verdict };
+}
+
+export function isLetIn(found: Judged): boolean {
+  return found.verdict.allowed && failureOf(found) === undefined;
+}
+
+/** @throws {RequestError} for a request that is not let in */
+export function refuse(found: Judged, onRefusal: (reason: string) => void): void {
+  const { verdict, fault } = found;
+  const failure = failureOf(found);
+  if (failure !== undefined) {
+    onRefusal(fault ?? failure.code);
+    throw failure;
+  }
+  if (verdict.allowed) return;
+  onRefusal(verdict.refusal === 'unauthenticated' ? (fault ?? 'no_credential') : verdict.refusal);
+  throw refusalError(verdict.refusal);
+}
+
+function failureOf({ verdict, failure }: Judged): RequestError | undefined {
+  const needsKey = !verdict.allowed && verdict.refusal === 'unauthenticated';
+  return failure?.code === 'identity_unavailable' && !needsKey ? undefined : failure;
+}

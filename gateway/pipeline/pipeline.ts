@@ -1,0 +1,268 @@
+/**
+ * The order in which a request is looked at, wherever it comes from:
+ *
+ *     body cap → where from → who → policy → handler → answer
+ *
+ * The cap comes first, declared or counted; of a request that policy refuses not a byte of the body is kept.
+ */
+import { setProcessTimer } from '../../core/timer.ts';
+import { takeTurn } from '../../core/turns.ts';
+import { answerEarly, bodyPieces, checkDeclaredLength, declaredLength, isHeard, shortBody } from '../body.ts';
+import { createBodyBudget, type BodyBudget, type BodyLease } from '../body-budget.ts';
+import { NO_BODY_BYTES } from '../bounds.ts';
+import { ownerOf } from '../caller.ts';
+import { checkContentType } from '../content-type.ts';
+import { corsHeaders, preflightHeaders } from '../cors.ts';
+import { outwardError, refusalError, RequestError } from '../errors.ts';
+import type { LiveRequest } from '../live-requests.ts';
+import { createRateWindow, type RateWindow } from '../rate-window.ts';
+import type { Recorder, RequestRecord } from '../request-log/recorder.ts';
+import { RequestBody, readBody, SHORT_BYTES } from '../request-body.ts';
+import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
+import { IGNORED_HEADER } from '../wire/ignored.ts';
+import { encodeOpenAiError } from '../wire/openai-error.ts';
+import type { Answer, Exchange, Pipeline } from './exchange.ts';
+import { isLetIn, refuse, type Judge, type Judged } from './judge.ts';
+import type { Router, Target } from './router.ts';
+
+export interface PipelineOptions {
+  readonly router: Router;
+  readonly judge: Judge;
+  readonly services: Services;
+  readonly recorder: Recorder;
+  /** Told why each caller is turned away: one of a fixed list of words, which the caller itself does not get to see. */
+  readonly onRefusal: (reason: string) => void;
+  /** Told of each request that failed because of something here, and not because of who sent it. */
+  readonly onError: (error: unknown) => void;
+  /** A line for the owner. Nothing in it is a secret or a prompt. */
+  readonly warn: (message: string, details: object) => void;
+  /** Milliseconds that never go back. */
+  readonly elapsed: () => number;
+}
+
+export function createPipeline(options: PipelineOptions): Pipeline {
+  const bodies = createBodyBudget();
+  const anonymous = createRateWindow({ limit: ANONYMOUS_REQUESTS_PER_MINUTE, now: options.elapsed });
+  const noteIgnored = createIgnoredNotes(options.warn);
+  return (exchange) => new Visit(exchange, { ...options, bodies, anonymous, noteIgnored }).answer();
+}
+
+/** Requests a minute that one anonymous remote address may make, of all the routes that are open to it. */
+const ANONYMOUS_REQUESTS_PER_MINUTE = 60;
+
+interface VisitOptions extends PipelineOptions {
+  readonly bodies: BodyBudget;
+  readonly anonymous: RateWindow;
+  readonly noteIgnored: (route: string, names: string | undefined) => void;
+}
+
+/** One request on its way. */
+class Visit {
+  readonly #exchange: Exchange;
+  readonly #options: VisitOptions;
+  readonly #record: RequestRecord;
+  /** What every answer to it says. */
+  #headers: Readonly<Record<string, string>>;
+  #target: Target | undefined;
+
+  constructor(exchange: Exchange, options: VisitOptions) {
+    this.#exchange = exchange;
+    this.#options = options;
+    this.#record = options.recorder.begin(exchange);
+    // The two names under which clients look for it.
+    this.#headers = { 'x-request-id': exchange.id, 'request-id': exchange.id };
+  }
+
+  async answer(): Promise<Answer> {
+    try {
+      return await this.#run();
+    } catch (error) {
+      return this.#failed(error);
+    }
+  }
+
+  async #run(): Promise<Answer> {
+    const { router, judge, onRefusal } = this.#options;
+    const exchange = this.#exchange;
+    const target = router.find(exchange.method, exchange.url);
+    this.#target = target;
+    this.#record.aim(target?.route);
+    const maxBytes = target?.route.maxBodyBytes ?? NO_BODY_BYTES;
+    checkDeclaredLength(exchange.headers, maxBytes);
+    const found = await judge(exchange, target);
+    this.#record.identify(found.caller);
+    const { site, host } = found.provenance;
+    const { origin } = exchange.headers;
+    const access = target?.route.access ?? 'public';
+    this.#headers = { ...this.#headers, ...corsHeaders({ site, origin, access }) };
+    const body = await this.#read(found, maxBytes);
+    if (host === 'foreign') throw refusalError('foreign_host');
+    // A browser asks so before it shows anything; inside a call nobody is a browser.
+    if (target?.wants !== 'preflight' || found.caller.sealed) refuse(found, onRefusal);
+    if (target === undefined) throw new RequestError('not_found', 'There is nothing at this address.');
+    this.#limitAnonymous(found, target);
+    if (target.wants === 'preflight') return this.#preflight(found, target);
+    if (target.wants === 'other') throw otherMethod(target);
+    const handle = (): Promise<Answer> => this.#handle(target, found, body);
+    return found.live === undefined ? handle() : found.live.run(handle);
+  }
+
+  /** @returns the body, or its pieces for a route that takes them as they come */
+  async #read(found: Judged, maxBytes: number): Promise<RequestBody | AsyncIterable<Uint8Array>> {
+    const { via, method, headers } = this.#exchange;
+    const route = this.#target?.wants === 'answer' ? this.#target.route : undefined;
+    const keep = isLetIn(found) && route?.handle !== undefined;
+    // What is inside a sealed call was counted there.
+    if (via.kind === 'channel') return readBody([via.body], { keep, takeTurn, lease: UNCOUNTED });
+    const { request } = via;
+    const length = declaredLength(headers);
+    if (length === 0 || method === 'GET' || method === 'HEAD') return new RequestBody({ keep });
+    const limits = { maxBytes, setTimer: setProcessTimer };
+    if (keep && route.readsStream === true) return bodyPieces(request, limits);
+    const pieces = length > SHORT_BYTES ? bodyPieces(request, limits) : [await shortBody(request, limits)];
+    return readBody(pieces, { keep, takeTurn, lease: this.#lease(found) });
+  }
+
+  /** Until the exchange is over. */
+  #lease({ caller, provenance: { source } }: Judged): BodyLease {
+    const lease = this.#options.bodies.open(caller.scope === 'nobody' ? source : ownerOf(caller));
+    this.#exchange.onClosed(() => lease.release());
+    return lease;
+  }
+
+  /** The channel's doors have limits of their own: a device that is in makes many calls, and shows nothing outside. */
+  #limitAnonymous({ caller, provenance: { source } }: Judged, { route }: Target): void {
+    if (caller.scope !== 'nobody' || route.access === 'channel') return;
+    const { anonymous } = this.#options;
+    const waitS = anonymous.retryAfterS(source);
+    if (waitS !== undefined) {
+      const message = 'Too many requests from this address. Try again in a minute.';
+      throw new RequestError('rate_limited', message, { headers: { 'retry-after': String(waitS) } });
+    }
+    anonymous.count(source);
+  }
+
+  #preflight({ provenance: { site } }: Judged, { route: first, siblings }: Target): Answer {
+    const { headers } = this.#exchange;
+    const wanted = headers['access-control-request-method'];
+    const { method, access } = siblings.find((route) => route.method === wanted) ?? first;
+    const requestedHeaders = headers['access-control-request-headers'];
+    const cors = preflightHeaders({ site, origin: headers.origin, access, method, requestedHeaders });
+    return { status: 204, headers: { ...this.#headers, allow: methodsOf(siblings), ...cors }, body: '' };
+  }
+
+  async #handle(
+    { route, params }: Target,
+    { caller, verdict, live, provenance }: Judged,
+    body: RequestBody | AsyncIterable<Uint8Array>,
+  ): Promise<Answer> {
+    if (!verdict.allowed) throw new TypeError('a refused request reached its handler');
+    const exchange = this.#exchange;
+    const [whole, stream] = body instanceof RequestBody ? [body, noBody()] : [NO_BODY, body];
+    checkContentType(route.access, exchange.headers['content-type'], whole.bytes);
+    if (route.handle === undefined) {
+      throw new RequestError('not_implemented', 'This version of Postern does not have this endpoint yet.');
+    }
+    this.#record.keepBody(whole);
+    // A device takes its answer up again elsewhere, so one that half-closes has left; it may not be written to for minutes.
+    if (route.access === 'channel') exchange.onHalfClosed(() => exchange.cut());
+    const request: GatewayRequest = {
+      caller,
+      view: verdict.view,
+      params,
+      query: queryOf(exchange.url),
+      headers: exchange.headers,
+      json: () => whole.json(),
+      bodyBytes: whole.bytes,
+      stream,
+      party: provenance.source,
+      signal: goneSignal(exchange, live),
+    };
+    return this.#replied(route, await route.handle(request, this.#record.watchServices(this.#options.services)));
+  }
+
+  #replied({ path }: Route, reply: Reply): Answer {
+    if (reply.isCarrier === true) this.#record.forget();
+    this.#options.noteIgnored(path, reply.headers?.[IGNORED_HEADER]);
+    const { status = 200, cut, body } = reply;
+    const headers = { ...this.#headers, ...reply.headers };
+    if (typeof body === 'object' && Symbol.asyncIterator in body) {
+      return { status, headers, cut, body: this.#record.watch(status, body) };
+    }
+    const [text, type] = typeof body === 'string' ? [body, TEXT] : [JSON.stringify(body), JSON_TYPE];
+    this.#record.answer(status, text);
+    return wholeAnswer(status, { 'content-type': type, ...headers }, text);
+  }
+
+  #failed(error: unknown): Answer {
+    const { via, method } = this.#exchange;
+    const { code, status, headers, ...outward } = outwardError(error);
+    this.#record.fail(code);
+    if (status >= 500) this.#options.onError(error);
+    const route = this.#target?.route;
+    if (status === 500) this.#options.warn('request failed', { code, ...describe(error), method, route: route?.path });
+    const text = JSON.stringify((route?.encodeError ?? encodeOpenAiError)({ code, status, headers, ...outward }));
+    const answer = wholeAnswer(status, { ...this.#headers, ...headers, 'content-type': JSON_TYPE }, text);
+    // Nobody is left to tell.
+    if (via.kind === 'socket' && via.request.socket.destroyed) return answer;
+    this.#record.answer(status, text);
+    const isSent = via.kind === 'channel' || isHeard(via.request) || code === 'request_timeout';
+    return isSent ? answer : { ...answer, body: answerEarly(text, via.request) };
+  }
+}
+
+function wholeAnswer(status: number, headers: Readonly<Record<string, string>>, body: string): Answer {
+  return { status, headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) }, body };
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+const TEXT = 'text/plain; charset=utf-8';
+
+const NO_BODY = new RequestBody({ keep: false });
+const UNCOUNTED: BodyLease = { take: () => Promise.resolve(), tryTake: () => true, release: () => undefined };
+
+async function* noBody(): AsyncGenerator<Uint8Array> {
+  // There is none.
+}
+
+/** Fires when the client goes away, or its key is revoked. */
+function goneSignal(exchange: Exchange, live: LiveRequest | undefined): AbortSignal {
+  const gone = new AbortController();
+  exchange.onClosed((isAnswered) => {
+    if (!isAnswered) gone.abort(new DOMException('The client went away.', 'AbortError'));
+  });
+  live?.signal.addEventListener('abort', () => gone.abort(live.signal.reason), { once: true });
+  return gone.signal;
+}
+
+function queryOf(url: string): URLSearchParams {
+  return new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
+}
+
+function methodsOf(siblings: readonly Route[]): string {
+  return [...siblings.map((route) => route.method), 'OPTIONS'].join(', ');
+}
+
+function otherMethod({ siblings }: Target): RequestError {
+  const allow = methodsOf(siblings);
+  return new RequestError('method_not_allowed', `This address takes ${allow}.`, { headers: { allow } });
+}
+
+/** What failed and where, without the message: an unexpected error's may quote the prompt or a key. */
+function describe(error: unknown): object {
+  if (!(error instanceof Error)) return { kind: typeof error };
+  return { kind: error.name, at: error.stack?.split('\n').filter((line) => /^\s+at /.test(line)) };
+}
+
+/** How many different notes are kept in mind, so that a client can't fill the log or the memory with new ones. */
+const MAX_NOTES = 100;
+
+/** Says once, not for each request, what of a client's requests has no effect here. */
+function createIgnoredNotes(warn: PipelineOptions['warn']): (route: string, names: string | undefined) => void {
+  const noted = new Set<string>();
+  return (route, names) => {
+    if (names === undefined || noted.has(names) || noted.size >= MAX_NOTES) return;
+    noted.add(names);
+    warn('a client asks for what is not available here; its requests are answered without', { route, ignored: names });
+  };
+}

@@ -1,0 +1,58 @@
+/** A short body, read in one piece from a real socket. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { SILENT_BODY_MS, shortBody } from '../../gateway/body.ts';
+import { createFakeTime } from '../core/fake-time.ts';
+
+async function arrive(head: string): Promise<{ client: Socket; request: IncomingMessage }> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+  onTestFinished(() => {
+    client.destroy();
+    server.close();
+  });
+  client.write(`POST / HTTP/1.1\r\nhost: a\r\n${head}`);
+  const [request] = (await once(server, 'request')) as [IncomingMessage];
+  return { client, request };
+}
+
+test('comes whole, however it was cut', async () => {
+  const time = createFakeTime();
+  const { client, request } = await arrive('content-length: 6\r\n\r\nab');
+  const body = shortBody(request, time);
+  await once(request, 'data');
+  client.write('cd');
+  await once(request, 'data');
+  client.write('ef');
+  expect(Buffer.from(await body).toString()).toBe('abcdef');
+  time.advance(2 * SILENT_BODY_MS);
+});
+
+test('is waited for as long as something comes, and no longer', async () => {
+  const time = createFakeTime();
+  const { client, request } = await arrive('content-length: 6\r\n\r\nab');
+  const body = shortBody(request, time);
+  await once(request, 'data');
+  time.advance(SILENT_BODY_MS - 1);
+  client.write('cd');
+  await once(request, 'data');
+  time.advance(SILENT_BODY_MS - 1);
+  client.write('e');
+  await once(request, 'data');
+  time.advance(SILENT_BODY_MS);
+  await expect(body).rejects.toMatchObject({ code: 'request_timeout' });
+});
+
+test('is cut off with its client, before or after it is asked for', async () => {
+  const time = createFakeTime();
+  const { client, request } = await arrive('content-length: 6\r\n\r\nab');
+  const body = shortBody(request, time);
+  await once(request, 'data');
+  client.destroy();
+  await expect(body).rejects.toMatchObject({ code: 'bad_request' });
+  await expect(shortBody(request, time)).rejects.toMatchObject({ code: 'bad_request' });
+});
