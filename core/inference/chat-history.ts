@@ -4,15 +4,15 @@
  * They differ in one thing that matters: for the engine a tool's result is a part of the model's own turn, beside
  * the call it answers. So everything from one user message to the next becomes a single model turn here.
  */
-import type { LanguageModelV3Message, LanguageModelV3Prompt, LanguageModelV3ToolResultPart } from '@ai-sdk/provider';
+import type { LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
 import type { ChatHistoryItem, ChatModelFunctionCall, ChatModelResponse } from 'node-llama-cpp';
 import { ServiceError } from '../errors.ts';
 
-type AssistantMessage = Extract<LanguageModelV3Message, { role: 'assistant' }>;
-type UserMessage = Extract<LanguageModelV3Message, { role: 'user' }>;
+type AssistantMessage = Extract<LanguageModelV4Message, { role: 'assistant' }>;
+type UserMessage = Extract<LanguageModelV4Message, { role: 'user' }>;
 
 /** @throws {ServiceError} `unsupported` for images, audio and files: the engine reads text only */
-export function chatHistory(prompt: LanguageModelV3Prompt): ChatHistoryItem[] {
+export function chatHistory(prompt: LanguageModelV4Prompt): ChatHistoryItem[] {
   const history: ChatHistoryItem[] = [];
   const results = new Map<string, string>();
   for (const message of prompt) if (message.role === 'tool') collectResults(message.content, results);
@@ -64,10 +64,12 @@ function responseItems(message: AssistantMessage, results: ReadonlyMap<string, s
         isFirstCall = false;
         break;
       case 'file':
+      case 'reasoning-file':
         refuseFile(part.mediaType);
         break;
       case 'tool-result':
-        // Only a provider that runs tools by itself writes these; we do not.
+      case 'custom':
+        // Only another provider writes these: one that runs tools by itself, or has parts of its own kind.
         break;
     }
   }
@@ -84,13 +86,13 @@ function functionCall(
   return { type: 'functionCall', name, params: input, result: result ?? '', startsNewChunk };
 }
 
-type ToolMessagePart = Extract<LanguageModelV3Message, { role: 'tool' }>['content'][number];
+type ToolMessagePart = Extract<LanguageModelV4Message, { role: 'tool' }>['content'][number];
 
 function collectResults(parts: readonly ToolMessagePart[], results: Map<string, string>): void {
   for (const part of parts) if (part.type === 'tool-result') results.set(part.toolCallId, resultText(part));
 }
 
-function resultText({ output }: LanguageModelV3ToolResultPart): string {
+function resultText({ output }: LanguageModelV4ToolResultPart): string {
   switch (output.type) {
     case 'text':
       return output.value;
@@ -120,6 +122,6 @@ function refuseFile(mediaType: string | undefined): never {
 }
 
 /** The text of a call that asks for no chat template (`raw`). */
-export function rawText(prompt: LanguageModelV3Prompt): string {
+export function rawText(prompt: LanguageModelV4Prompt): string {
   return prompt.map((message) => (message.role === 'user' ? userText(message) : '')).join('');
 }

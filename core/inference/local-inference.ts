@@ -3,7 +3,7 @@
  * callers take turns; one for a model that is not resident has it loaded, when those before it have had theirs.
  */
 import { availableParallelism } from 'node:os';
-import type { LanguageModelV3GenerateResult } from '@ai-sdk/provider';
+import type { LanguageModelV4GenerateResult } from '@ai-sdk/provider';
 import { ServiceError } from '../errors.ts';
 import { SERVICE, type CallOwner } from './call-owner.ts';
 import { chatHistory, rawText } from './chat-history.ts';
@@ -156,7 +156,7 @@ class Local {
 
   languageModel(model: InstalledModel, asking: Asking): LanguageModel {
     return {
-      specificationVersion: 'v3',
+      specificationVersion: 'v4',
       provider: PROVIDER,
       modelId: model.id,
       supportedUrls: {},
@@ -215,7 +215,7 @@ class Local {
     model: InstalledModel,
     call: ModelCall,
     { owner, observe }: Asking,
-  ): Promise<LanguageModelV3GenerateResult> {
+  ): Promise<LanguageModelV4GenerateResult> {
     const observer = observe?.();
     const request = generateRequest(call, owner);
     const signal = call.abortSignal;

@@ -7,19 +7,19 @@
  * estimated).
  */
 import type {
-  LanguageModelV3,
-  LanguageModelV3CallOptions,
-  LanguageModelV3Content,
-  LanguageModelV3GenerateResult,
-  LanguageModelV3StreamPart,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4StreamPart,
 } from '@ai-sdk/provider';
 import { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import { isRecord } from '../json.ts';
 
-export type LanguageModel = LanguageModelV3;
-export type ModelCall = LanguageModelV3CallOptions;
-export type ModelStreamPart = LanguageModelV3StreamPart;
+export type LanguageModel = LanguageModelV4;
+export type ModelCall = LanguageModelV4CallOptions;
+export type ModelStreamPart = LanguageModelV4StreamPart;
 
 /** Looks on at one call while it is answered. */
 export interface CallObserver {
@@ -72,7 +72,7 @@ export function promptCountOf(part: ModelStreamPart): number | undefined {
 }
 
 /** Reads a stream to its end into the answer it makes up. @throws what the stream ends with instead of `finish` */
-export async function collect(stream: ReadableStream<ModelStreamPart>): Promise<LanguageModelV3GenerateResult> {
+export async function collect(stream: ReadableStream<ModelStreamPart>): Promise<LanguageModelV4GenerateResult> {
   const add = createCollector();
   for await (const part of stream) {
     if (part.type === 'error') throw part.error;
@@ -83,8 +83,8 @@ export async function collect(stream: ReadableStream<ModelStreamPart>): Promise<
 }
 
 /** Takes the parts of one answer, and with the last of them, `finish`, gives the whole of it. */
-export function createCollector(): (part: ModelStreamPart) => LanguageModelV3GenerateResult | undefined {
-  const content: LanguageModelV3Content[] = [];
+export function createCollector(): (part: ModelStreamPart) => LanguageModelV4GenerateResult | undefined {
+  const content: LanguageModelV4Content[] = [];
   // Blocks of other providers may overlap.
   const growing = new Map<string, { type: 'text' | 'reasoning'; text: string }>();
   return (part) => {

@@ -4,7 +4,7 @@
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import type { LanguageModelV3GenerateResult } from '@ai-sdk/provider';
+import type { LanguageModelV4GenerateResult } from '@ai-sdk/provider';
 import { deferred } from '../deferred.ts';
 import { ServiceError } from '../errors.ts';
 import { createCollector, type CallObserver, type ModelStreamPart } from './model-port.ts';
@@ -23,7 +23,7 @@ export interface Runner {
    */
   stream(request: GenerateRequest, options: CallOptions): Promise<ReadableStream<ModelStreamPart>>;
   /** The same as one answer, for whoever wants no part of it before the last: it costs a third of a stream. */
-  generate(request: GenerateRequest, options: CallOptions): Promise<LanguageModelV3GenerateResult>;
+  generate(request: GenerateRequest, options: CallOptions): Promise<LanguageModelV4GenerateResult>;
   /** @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies */
   countPromptTokens(request: GenerateRequest, signal?: AbortSignal): Promise<number>;
   /** Kills the process; resolves when its memory is back with the system. @param reason what its calls fail with */
@@ -162,7 +162,7 @@ class RunnerProcess {
     return started.promise;
   }
 
-  #generate(request: GenerateRequest, options: CallOptions): Promise<LanguageModelV3GenerateResult> {
+  #generate(request: GenerateRequest, options: CallOptions): Promise<LanguageModelV4GenerateResult> {
     const add = createCollector();
     return new Promise((resolve, reject) => {
       const onPart = (part: ModelStreamPart): void => {

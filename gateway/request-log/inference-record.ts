@@ -2,7 +2,7 @@
  * What models do for one request, seen by looking on, part by part. Nothing is asked of a model that would not be asked
  * of it without this.
  */
-import type { LanguageModelV3FinishReason, LanguageModelV3Usage } from '@ai-sdk/provider';
+import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from '@ai-sdk/provider';
 import type { CallOwner } from '../../core/inference/call-owner.ts';
 import { promptCountOf, type CallObserver, type ModelStreamPart } from '../../core/inference/model-port.ts';
 import type { Services } from '../route.ts';
@@ -15,8 +15,8 @@ interface CallRecord {
   promptTokens?: number | undefined;
   firstPieceAt?: number;
   endedAt?: number;
-  usage?: LanguageModelV3Usage;
-  finish?: LanguageModelV3FinishReason['unified'];
+  usage?: LanguageModelV4Usage;
+  finish?: LanguageModelV4FinishReason['unified'];
 }
 
 interface InferenceRecordOptions {
@@ -140,11 +140,12 @@ function callText({ toolName, input }: { readonly toolName: string; readonly inp
 }
 
 /** The port knows more reasons than the log. */
-const FINISH_REASONS: Readonly<Record<LanguageModelV3FinishReason['unified'], RequestFinishReason>> = {
+const FINISH_REASONS: Readonly<Record<LanguageModelV4FinishReason['unified'], RequestFinishReason>> = {
   stop: 'stop',
   length: 'length',
   'tool-calls': 'tool_calls',
   'content-filter': 'stop',
   other: 'stop',
   error: 'error',
+  interrupted: 'error',
 };

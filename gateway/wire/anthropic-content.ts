@@ -7,7 +7,7 @@
  */
 import { z } from 'zod';
 import { mapped, type Steps } from '../../core/steps.ts';
-import { mediaPart, MAX_URL_LENGTH, type MediaPart } from './media-part.ts';
+import { base64Part, mediaPart, MAX_URL_LENGTH, type MediaPart } from './media-part.ts';
 
 const textBlockSchema = z.object({ type: z.literal('text'), text: z.string() });
 
@@ -155,9 +155,7 @@ function* documentParts({ title, context, source }: z.output<typeof documentBloc
 type MediaSource = z.output<typeof base64SourceSchema> | z.output<typeof urlSourceSchema>;
 
 function sourcePart(source: MediaSource, fallbackType: string): MediaPart {
-  return source.type === 'base64'
-    ? { type: 'file', mediaType: source.media_type, data: source.data }
-    : mediaPart(source.url, fallbackType);
+  return source.type === 'base64' ? base64Part(source.data, source.media_type) : mediaPart(source.url, fallbackType);
 }
 
 /** Set apart from what follows, which a model reads as the same text. */

@@ -4,7 +4,7 @@
  * Here a tool's result is a block of the user's message; in the port it is a message of its own, before what else the
  * user said.
  */
-import type { LanguageModelV3Message, LanguageModelV3Prompt, LanguageModelV3ToolResultOutput } from '@ai-sdk/provider';
+import type { LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
 import { z } from 'zod';
 import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
@@ -53,7 +53,7 @@ export const messageSchema = z.discriminatedUnion(
 type System = z.output<typeof systemSchema>;
 type UserContent = z.output<typeof userContentSchema>;
 type AssistantContent = z.output<typeof assistantContentSchema>;
-type PortAssistantContent = Extract<LanguageModelV3Message, { role: 'assistant' }>['content'];
+type PortAssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'];
 
 interface Conversation {
   readonly system?: System | null | undefined;
@@ -61,9 +61,9 @@ interface Conversation {
 }
 
 /** @throws {RequestError} `bad_request` for a tool result whose call is not in the conversation */
-export function* parsePrompt({ system, messages }: Conversation, ignore: Ignore): Steps<LanguageModelV3Prompt> {
+export function* parsePrompt({ system, messages }: Conversation, ignore: Ignore): Steps<LanguageModelV4Prompt> {
   const toolNames = new Map<string, string>();
-  const prompt: LanguageModelV3Prompt = systemMessages(system ?? '', ignore);
+  const prompt: LanguageModelV4Prompt = systemMessages(system ?? '', ignore);
   for (const [index, message] of messages.entries()) {
     switch (message.role) {
       case 'system':
@@ -88,7 +88,7 @@ export function* parsePrompt({ system, messages }: Conversation, ignore: Ignore)
 const SERVER_HEADER_BLOCK = /^x-anthropic-/;
 
 /** Blocks are joined into one message, as paragraphs; nothing to say is no message. */
-function systemMessages(content: System, ignore: Ignore): LanguageModelV3Message[] {
+function systemMessages(content: System, ignore: Ignore): LanguageModelV4Message[] {
   const text = typeof content === 'string' ? content : systemText(content, ignore);
   return text === '' ? [] : [{ role: 'system', content: text }];
 }
@@ -109,9 +109,9 @@ interface UserContext {
 function* userMessages(
   content: UserContent,
   { toolNames, ignore, path }: UserContext,
-): Steps<LanguageModelV3Message[]> {
+): Steps<LanguageModelV4Message[]> {
   if (typeof content === 'string') return [{ role: 'user', content: [{ type: 'text', text: content }] }];
-  const results: LanguageModelV3Message[] = [];
+  const results: LanguageModelV4Message[] = [];
   const said: ContentPart[] = [];
   for (const [index, block] of content.entries()) {
     yield;
@@ -138,7 +138,7 @@ function unknownCall(param: string): RequestError {
 function* toolOutput(
   { content, is_error: isError }: ToolResultBlock,
   ignore: Ignore,
-): Steps<LanguageModelV3ToolResultOutput> {
+): Steps<LanguageModelV4ToolResultOutput> {
   const type = isError === true ? 'error-text' : 'text';
   if (typeof content === 'string') return { type, value: content };
   const parts: ContentPart[] = [];
@@ -148,16 +148,7 @@ function* toolOutput(
   }
   const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   if (texts.length === parts.length) return { type, value: texts.join('') };
-  return {
-    type: 'content',
-    value: parts.map((part) => {
-      if (part.type === 'text') return { type: 'text', text: part.text };
-      const { mediaType, data } = part;
-      return typeof data === 'string'
-        ? { type: 'file-data', data, mediaType }
-        : { type: 'file-url', url: data.href, mediaType };
-    }),
-  };
+  return { type: 'content', value: parts };
 }
 
 /** The last message may be the assistant's: the model then goes on from where that ends. */
@@ -165,7 +156,7 @@ function assistantMessage(
   content: AssistantContent,
   toolNames: Map<string, string>,
   ignore: Ignore,
-): LanguageModelV3Message {
+): LanguageModelV4Message {
   const blocks = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content;
   const parts = blocks.flatMap((block): PortAssistantContent => {
     if (!isKnownBlock(block, ignore)) return [];

@@ -3,10 +3,10 @@
  * Every field that Anthropic's own clients parse is there, `null` where we have nothing to say.
  */
 import type {
-  LanguageModelV3Content,
-  LanguageModelV3FinishReason,
-  LanguageModelV3GenerateResult,
-  LanguageModelV3Usage,
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4Usage,
 } from '@ai-sdk/provider';
 import { ServiceError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
@@ -26,7 +26,7 @@ export interface MessageEnvelope {
 export const THINKING_SIGNATURE = 'unsigned';
 
 /** @throws {ServiceError} `engine_failed` for arguments of a tool that are not JSON */
-export function encodeMessage(envelope: MessageEnvelope, result: LanguageModelV3GenerateResult): object {
+export function encodeMessage(envelope: MessageEnvelope, result: LanguageModelV4GenerateResult): object {
   return {
     ...messageStart(envelope, 0),
     content: result.content.flatMap((part) => contentBlock(part, envelope)),
@@ -53,7 +53,7 @@ export function messageStart({ id, model }: MessageEnvelope, promptTokens: numbe
 }
 
 /** Anthropic has no empty blocks, and refuses to read them back. */
-function contentBlock(part: LanguageModelV3Content, { showThinking }: MessageEnvelope): object[] {
+function contentBlock(part: LanguageModelV4Content, { showThinking }: MessageEnvelope): object[] {
   switch (part.type) {
     case 'text':
       return part.text === '' ? [] : [{ ...textBlock(), text: part.text }];
@@ -97,16 +97,17 @@ function parseJson(text: string): unknown {
   }
 }
 
-const STOP_REASONS: Readonly<Record<LanguageModelV3FinishReason['unified'], string>> = {
+const STOP_REASONS: Readonly<Record<LanguageModelV4FinishReason['unified'], string>> = {
   stop: 'end_turn',
   length: 'max_tokens',
   'tool-calls': 'tool_use',
   'content-filter': 'refusal',
   error: 'end_turn',
+  interrupted: 'end_turn',
   other: 'end_turn',
 };
 
-type Stop = Pick<LanguageModelV3GenerateResult, 'finishReason' | 'providerMetadata'>;
+type Stop = Pick<LanguageModelV4GenerateResult, 'finishReason' | 'providerMetadata'>;
 
 export function encodeStop({ finishReason, providerMetadata }: Stop): object {
   const sequence = providerMetadata?.[PROVIDER]?.['stopSequence'];
@@ -116,7 +117,7 @@ export function encodeStop({ finishReason, providerMetadata }: Stop): object {
 }
 
 /** `input_tokens` are those that had to be read anew; all three together are the prompt. */
-export function encodeUsage({ inputTokens, outputTokens }: LanguageModelV3Usage): object {
+export function encodeUsage({ inputTokens, outputTokens }: LanguageModelV4Usage): object {
   const cacheRead = inputTokens.cacheRead ?? 0;
   const cacheWrite = inputTokens.cacheWrite ?? 0;
   return {

@@ -5,7 +5,7 @@
  * `bash`, `computer`, …) come with every request of some clients; they are ignored and named, and the model does
  * without.
  */
-import type { LanguageModelV3ToolChoice } from '@ai-sdk/provider';
+import type { LanguageModelV4ToolChoice } from '@ai-sdk/provider';
 import { z } from 'zod';
 import type { ModelCall } from '../../core/inference/model-port.ts';
 import type { Ignore } from './anthropic-content.ts';
@@ -70,7 +70,7 @@ function isHosted(tool: Tool): tool is HostedTool {
   return typeof tool.type === 'string' && tool.type !== 'custom';
 }
 
-function portToolChoice(choice: ToolChoice): LanguageModelV3ToolChoice {
+function portToolChoice(choice: ToolChoice): LanguageModelV4ToolChoice {
   switch (choice.type) {
     case 'auto':
     case 'none':

@@ -4,7 +4,7 @@
  * A tool's result says which call it answers by `tool_call_id`, or only by `tool_name`, or, from old clients, not at
  * all; `ollama-open-calls.ts` finds it.
  */
-import type { LanguageModelV3Prompt } from '@ai-sdk/provider';
+import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { z } from 'zod';
 import { mapped, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
@@ -50,8 +50,8 @@ type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 type ToolMessage = Extract<Message, { role: 'tool' }>;
 
 /** @throws {RequestError} `bad_request` for a tool result that no call waits for */
-export function* parsePrompt(messages: readonly Message[]): Steps<LanguageModelV3Prompt> {
-  const prompt: LanguageModelV3Prompt = [];
+export function* parsePrompt(messages: readonly Message[]): Steps<LanguageModelV4Prompt> {
+  const prompt: LanguageModelV4Prompt = [];
   const open = createOpenCalls();
   for (const [index, message] of messages.entries()) {
     if (message.role !== 'user') refuseImages(message, index);

@@ -7,7 +7,7 @@
  * `keep_alive`, since how long a model stays is the owner's to say; and `context`, the tokens of an earlier answer, which
  * Ollama has long deprecated (no answer of ours holds one, so what a client sends is another server's).
  */
-import type { LanguageModelV3FunctionTool } from '@ai-sdk/provider';
+import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import { z } from 'zod';
 import { PROVIDER, type ModelCall } from '../../core/inference/model-port.ts';
 import type { Steps } from '../../core/steps.ts';
@@ -143,7 +143,7 @@ function commonCall(body: CommonBody) {
 function toolFields(tools: readonly z.output<typeof toolSchema>[]): Pick<ModelCall, 'tools' | 'toolChoice'> {
   if (tools.length === 0) return {};
   return {
-    tools: tools.map(({ function: { name, description, parameters } }): LanguageModelV3FunctionTool => ({
+    tools: tools.map(({ function: { name, description, parameters } }): LanguageModelV4FunctionTool => ({
       type: 'function',
       name,
       inputSchema: parameters ?? { type: 'object', properties: {} },

@@ -5,7 +5,7 @@
  * Durations are measured on our side of the port: until the model was loaded and had its turn, from there to the first
  * piece of the answer, and from there to the end.
  */
-import type { LanguageModelV3FinishReason, LanguageModelV3Usage } from '@ai-sdk/provider';
+import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from '@ai-sdk/provider';
 import { ServiceError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { ModelStreamPart } from '../../core/inference/model-port.ts';
@@ -149,7 +149,7 @@ function encodeAnswer({ route, model, clock }: OllamaEnvelope, { text, thinking,
 
 function ending(
   { clock, loadDuration }: OllamaEnvelope,
-  { finishReason, usage }: { finishReason: LanguageModelV3FinishReason; usage: LanguageModelV3Usage },
+  { finishReason, usage }: { finishReason: LanguageModelV4FinishReason; usage: LanguageModelV4Usage },
   firstPieceAt: number | undefined,
 ): Record<string, unknown> {
   const now = clock.elapsed();

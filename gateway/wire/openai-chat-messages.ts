@@ -1,9 +1,9 @@
 /** OpenAI chat completions, the messages: into the model port's prompt. Pure. */
-import type { LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
+import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { z } from 'zod';
 import { mapped, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
-import { mediaPart, type MediaPart } from './media-part.ts';
+import { base64Part, mediaPart, type MediaPart } from './media-part.ts';
 import { createToolArgumentsParser, type ParseToolArguments } from './tool-arguments.ts';
 
 const textPartSchema = z.object({ type: z.literal('text'), text: z.string() });
@@ -48,11 +48,11 @@ export const messageSchema = z.discriminatedUnion(
 );
 type Message = z.output<typeof messageSchema>;
 type AssistantMessage = Extract<Message, { role: 'assistant' }>;
-type AssistantContent = Extract<LanguageModelV3Message, { role: 'assistant' }>['content'];
+type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'];
 
 /** @throws {RequestError} `bad_request` for a tool result whose call is not in the conversation */
-export function* parsePrompt(messages: readonly Message[]): Steps<LanguageModelV3Prompt> {
-  const prompt: LanguageModelV3Prompt = [];
+export function* parsePrompt(messages: readonly Message[]): Steps<LanguageModelV4Prompt> {
+  const prompt: LanguageModelV4Prompt = [];
   const toolNames = new Map<string, string>();
   const parseArguments = createToolArgumentsParser();
   for (const [index, message] of messages.entries()) {
@@ -107,7 +107,7 @@ function userPart(part: Exclude<UserMessage['content'], string>[number]): UserPa
     case 'image_url':
       return mediaPart(part.image_url.url, 'image/*');
     case 'input_audio':
-      return { type: 'file', mediaType: `audio/${part.input_audio.format}`, data: part.input_audio.data };
+      return base64Part(part.input_audio.data, `audio/${part.input_audio.format}`);
     case 'file':
       return mediaPart(part.file.file_data ?? '', 'application/octet-stream');
   }

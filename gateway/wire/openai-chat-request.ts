@@ -4,7 +4,7 @@
  * Unknown fields are let through, since clients send what their own server understands. A known field that we can't
  * honour is refused: an answer that silently differs from what was asked for is worse than none.
  */
-import type { LanguageModelV3ToolChoice, LanguageModelV3FunctionTool } from '@ai-sdk/provider';
+import type { LanguageModelV4ToolChoice, LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import { z } from 'zod';
 import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inference/model-port.ts';
 import type { Steps } from '../../core/steps.ts';
@@ -131,7 +131,7 @@ function toolFields(body: ChatRequestBody): Pick<ModelCall, 'tools' | 'toolChoic
   const allowed = list && new Set(list.tools.map((tool) => tool.function.name));
   const tools = (body.tools ?? [])
     .filter((tool) => allowed?.has(tool.function.name) ?? true)
-    .map(({ function: { name, description, parameters, strict } }): LanguageModelV3FunctionTool => ({
+    .map(({ function: { name, description, parameters, strict } }): LanguageModelV4FunctionTool => ({
       type: 'function',
       name,
       inputSchema: parameters ?? { type: 'object', properties: {} },
@@ -141,7 +141,7 @@ function toolFields(body: ChatRequestBody): Pick<ModelCall, 'tools' | 'toolChoic
   return tools.length === 0 && toolChoice.type === 'auto' ? {} : { tools, toolChoice };
 }
 
-function portToolChoice(choice: z.output<typeof toolChoiceSchema>): LanguageModelV3ToolChoice {
+function portToolChoice(choice: z.output<typeof toolChoiceSchema>): LanguageModelV4ToolChoice {
   if (typeof choice === 'string') return { type: choice };
   return choice.type === 'function'
     ? { type: 'tool', toolName: choice.function.name }

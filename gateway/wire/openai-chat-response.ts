@@ -5,9 +5,9 @@
  */
 import { createHash } from 'node:crypto';
 import type {
-  LanguageModelV3FinishReason,
-  LanguageModelV3GenerateResult,
-  LanguageModelV3Usage,
+  LanguageModelV4FinishReason,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4Usage,
 } from '@ai-sdk/provider';
 import type { ModelCall, ModelStreamPart } from '../../core/inference/model-port.ts';
 import { outwardError } from '../errors.ts';
@@ -37,7 +37,7 @@ export function prefixHash({ prompt, tools = [] }: Pick<ModelCall, 'prompt' | 't
     .slice(0, 32);
 }
 
-export function encodeChatResponse(envelope: ChatEnvelope, result: LanguageModelV3GenerateResult): object {
+export function encodeChatResponse(envelope: ChatEnvelope, result: LanguageModelV4GenerateResult): object {
   const texts = result.content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   const thoughts = result.content.flatMap((part) => (part.type === 'reasoning' ? [part.text] : []));
   const calls = result.content.flatMap((part) => (part.type === 'tool-call' ? [part] : []));
@@ -149,7 +149,7 @@ class ChunkEncoder {
     return this.#delta({ tool_calls: [whole] });
   }
 
-  #finish(reason: LanguageModelV3FinishReason, usage: LanguageModelV3Usage): string {
+  #finish(reason: LanguageModelV4FinishReason, usage: LanguageModelV4Usage): string {
     const last = encodeEvent(this.#chunk({}, finishReason(reason)));
     return this.#includeUsage ? last + encodeEvent({ ...this.#common, choices: [], usage: encodeUsage(usage) }) : last;
   }
@@ -168,15 +168,16 @@ function common({ id, created, model }: ChatEnvelope, object: string): object {
   return { id, object, created, model, system_fingerprint: null, service_tier: 'default' };
 }
 
-const FINISH_REASONS: Readonly<Record<LanguageModelV3FinishReason['unified'], string>> = {
+const FINISH_REASONS: Readonly<Record<LanguageModelV4FinishReason['unified'], string>> = {
   stop: 'stop',
   length: 'length',
   'tool-calls': 'tool_calls',
   'content-filter': 'content_filter',
   error: 'stop',
+  interrupted: 'stop',
   other: 'stop',
 };
 
-function finishReason(reason: LanguageModelV3FinishReason): string {
+function finishReason(reason: LanguageModelV4FinishReason): string {
   return FINISH_REASONS[reason.unified];
 }

@@ -2,7 +2,7 @@
  * OpenAI text completions, the answer: what the model port gives, as one `text_completion` or as a stream of them.
  * Pure: the id and the time are passed in.
  */
-import type { LanguageModelV3FinishReason, LanguageModelV3GenerateResult } from '@ai-sdk/provider';
+import type { LanguageModelV4FinishReason, LanguageModelV4GenerateResult } from '@ai-sdk/provider';
 import { ServiceError } from '../../core/errors.ts';
 import type { ModelStreamPart } from '../../core/inference/model-port.ts';
 import { outwardError } from '../errors.ts';
@@ -20,7 +20,7 @@ export interface CompletionEnvelope {
   readonly echo: string;
 }
 
-export function encodeCompletionResponse(envelope: CompletionEnvelope, result: LanguageModelV3GenerateResult): object {
+export function encodeCompletionResponse(envelope: CompletionEnvelope, result: LanguageModelV4GenerateResult): object {
   const texts = result.content.map((part) => (part.type === 'text' ? part.text : ''));
   return {
     ...common(envelope),
@@ -78,7 +78,7 @@ function choice(text: string, reason: string | null): object {
 }
 
 /** Raw text knows of no tools: whatever else ended it counts as its end. */
-function finishReason({ unified }: LanguageModelV3FinishReason): string {
+function finishReason({ unified }: LanguageModelV4FinishReason): string {
   if (unified === 'length') return 'length';
   return unified === 'content-filter' ? 'content_filter' : 'stop';
 }

@@ -1,7 +1,7 @@
 /** OpenAI's token counts, as chat completions and text completions have them. */
-import type { LanguageModelV3Usage } from '@ai-sdk/provider';
+import type { LanguageModelV4Usage } from '@ai-sdk/provider';
 
-export function encodeUsage({ inputTokens, outputTokens }: LanguageModelV3Usage): object {
+export function encodeUsage({ inputTokens, outputTokens }: LanguageModelV4Usage): object {
   const prompt = inputTokens.total ?? 0;
   const completion = outputTokens.total ?? 0;
   return {

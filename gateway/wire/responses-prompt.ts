@@ -3,14 +3,14 @@
  *
  * What a model did in one go is several items here, and one assistant message there.
  */
-import type { LanguageModelV3Message, LanguageModelV3Prompt, LanguageModelV3ToolResultOutput } from '@ai-sdk/provider';
+import type { LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
 import { mapped, type Steps } from '../../core/steps.ts';
 import { mediaPart, type MediaPart } from './media-part.ts';
 import type { ContentPart, Item, MessageItem, ReasoningItem } from './responses-items.ts';
 import type { FunctionName } from './responses-tools.ts';
 import { createToolArgumentsParser } from './tool-arguments.ts';
 
-type AssistantPart = Extract<LanguageModelV3Message, { role: 'assistant' }>['content'][number];
+type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 type TextPart = { readonly type: 'text'; readonly text: string };
 
 interface Conversation {
@@ -21,8 +21,8 @@ interface Conversation {
 }
 
 /** @param conversation in which each `function_call_output` comes after its `function_call` */
-export function* parsePrompt({ instructions, items, modelName }: Conversation): Steps<LanguageModelV3Prompt> {
-  const prompt: LanguageModelV3Prompt = [];
+export function* parsePrompt({ instructions, items, modelName }: Conversation): Steps<LanguageModelV4Prompt> {
+  const prompt: LanguageModelV4Prompt = [];
   const toolNames = new Map<string, string>();
   const parseArguments = createToolArgumentsParser();
   if (instructions !== undefined) prompt.push({ role: 'system', content: instructions });
@@ -62,7 +62,7 @@ export function* parsePrompt({ instructions, items, modelName }: Conversation): 
 }
 
 /** The content of the message that the model is in the middle of, or of a new one. */
-function assistantContent(prompt: LanguageModelV3Prompt): AssistantPart[] {
+function assistantContent(prompt: LanguageModelV4Prompt): AssistantPart[] {
   const last = prompt.at(-1);
   if (last?.role === 'assistant') return last.content;
   const content: AssistantPart[] = [];
@@ -70,14 +70,14 @@ function assistantContent(prompt: LanguageModelV3Prompt): AssistantPart[] {
   return content;
 }
 
-function* addMessage(prompt: LanguageModelV3Prompt, { role, content }: MessageItem): Steps<void> {
+function* addMessage(prompt: LanguageModelV4Prompt, { role, content }: MessageItem): Steps<void> {
   switch (role) {
     case 'system':
     case 'developer':
       prompt.push({ role: 'system', content: content.map(textOf).join('') });
       break;
     case 'user':
-      prompt.push({ role: 'user', content: yield* mapped(content, userPart) });
+      prompt.push({ role: 'user', content: yield* mapped(content, textOrMedia) });
       break;
     case 'assistant': {
       const texts = content.map(textOf).filter((text) => text !== '');
@@ -92,7 +92,7 @@ function textOf(part: ContentPart): string {
   return 'text' in part ? part.text : '';
 }
 
-function userPart(part: ContentPart): TextPart | MediaPart {
+function textOrMedia(part: ContentPart): TextPart | MediaPart {
   return mediaOf(part) ?? { type: 'text', text: textOf(part) };
 }
 
@@ -108,21 +108,10 @@ function reasoningParts({ content, summary }: ReasoningItem): AssistantPart[] {
   return text === '' ? [] : [{ type: 'reasoning', text }];
 }
 
-type ResultPart = Extract<LanguageModelV3ToolResultOutput, { type: 'content' }>['value'][number];
-
-function* resultOutput(output: string | readonly ContentPart[]): Steps<LanguageModelV3ToolResultOutput> {
+function* resultOutput(output: string | readonly ContentPart[]): Steps<LanguageModelV4ToolResultOutput> {
   if (typeof output === 'string') return { type: 'text', value: output };
   if (output.every((part) => part.type !== 'input_image' && part.type !== 'input_file')) {
     return { type: 'text', value: output.map(textOf).join('') };
   }
-  return { type: 'content', value: yield* mapped(output, resultPart) };
-}
-
-function resultPart(part: ContentPart): ResultPart {
-  const media = mediaOf(part);
-  if (media === undefined) return { type: 'text', text: textOf(part) };
-  const { data, mediaType } = media;
-  return typeof data === 'string'
-    ? { type: 'file-data', data, mediaType }
-    : { type: 'file-url', url: data.href, mediaType };
+  return { type: 'content', value: yield* mapped(output, textOrMedia) };
 }

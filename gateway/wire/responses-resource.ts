@@ -5,10 +5,10 @@
  * Every field of the schema is always there: those that a request may set say what it set, or else what holds then.
  */
 import type {
-  LanguageModelV3Content,
-  LanguageModelV3FinishReason,
-  LanguageModelV3GenerateResult,
-  LanguageModelV3Usage,
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4Usage,
 } from '@ai-sdk/provider';
 import { ServiceError } from '../../core/errors.ts';
 import { itemId, outputText, responseId, type Item, type ReasoningItem } from './responses-items.ts';
@@ -34,7 +34,7 @@ export interface Progress {
   readonly output: readonly Item[];
   readonly completedAt?: number;
   readonly incompleteReason?: string;
-  readonly usage?: LanguageModelV3Usage;
+  readonly usage?: LanguageModelV4Usage;
   readonly error?: { readonly code: string; readonly message: string };
 }
 
@@ -99,7 +99,7 @@ function encodeFormat({ text }: ResponsesBody): object {
   return { type, name, description: description ?? null, schema: null, strict: strict ?? false };
 }
 
-function encodeUsage({ inputTokens, outputTokens }: LanguageModelV3Usage): object {
+function encodeUsage({ inputTokens, outputTokens }: LanguageModelV4Usage): object {
   const input = inputTokens.total ?? 0;
   const output = outputTokens.total ?? 0;
   return {
@@ -112,7 +112,7 @@ function encodeUsage({ inputTokens, outputTokens }: LanguageModelV3Usage): objec
 }
 
 /** How a response ends that ended for this reason. */
-export function ending({ unified }: LanguageModelV3FinishReason): Pick<Progress, 'status' | 'incompleteReason'> {
+export function ending({ unified }: LanguageModelV4FinishReason): Pick<Progress, 'status' | 'incompleteReason'> {
   switch (unified) {
     case 'length':
       return { status: 'incomplete', incompleteReason: 'max_output_tokens' };
@@ -120,6 +120,8 @@ export function ending({ unified }: LanguageModelV3FinishReason): Pick<Progress,
       return { status: 'incomplete', incompleteReason: 'content_filter' };
     case 'error':
       throw new ServiceError('engine_failed', 'The model stopped because of an error.');
+    case 'interrupted':
+      throw new ServiceError('engine_failed', 'The model stopped before its answer was complete.');
     case 'stop':
     case 'tool-calls':
     case 'other':
@@ -138,7 +140,7 @@ interface Completion {
  */
 export function encodeResponse(
   envelope: ResponseEnvelope,
-  result: LanguageModelV3GenerateResult,
+  result: LanguageModelV4GenerateResult,
   { completedAt }: Completion,
 ): ResponseResource {
   const end = ending(result.finishReason);
@@ -150,13 +152,13 @@ export function encodeResponse(
   return encodeResource(envelope, { ...end, output, completedAt, usage: result.usage });
 }
 
-function isEmpty(part: LanguageModelV3Content): boolean {
+function isEmpty(part: LanguageModelV4Content): boolean {
   if (part.type === 'text' || part.type === 'reasoning') return part.text === '';
   return part.type !== 'tool-call';
 }
 
 interface OutputPart {
-  readonly part: LanguageModelV3Content;
+  readonly part: LanguageModelV4Content;
   readonly index: number;
   readonly status: 'completed' | 'incomplete';
 }

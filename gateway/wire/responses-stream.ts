@@ -13,7 +13,7 @@
  * An item begins with the first thing that there is to say in it, so none is ever empty. Thoughts are streamed as their
  * own summary: the schema's events for raw thoughts make OpenAI's client throw, and that client's make a schema fail.
  */
-import type { LanguageModelV3FinishReason, LanguageModelV3Usage } from '@ai-sdk/provider';
+import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from '@ai-sdk/provider';
 import { ServiceError } from '../../core/errors.ts';
 import type { ModelStreamPart } from '../../core/inference/model-port.ts';
 import { outwardError } from '../errors.ts';
@@ -207,7 +207,7 @@ class EventEncoder {
     return started + unsaid + this.#close(item, 'completed');
   }
 
-  #finish(reason: LanguageModelV3FinishReason, usage: LanguageModelV3Usage): string {
+  #finish(reason: LanguageModelV4FinishReason, usage: LanguageModelV4Usage): string {
     const end = ending(reason);
     const lastStatus = end.status === 'incomplete' ? 'incomplete' : 'completed';
     const settled = this.#settleText(lastStatus);

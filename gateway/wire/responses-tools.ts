@@ -5,7 +5,7 @@
  * name, which is taken apart again in the answer. Tools that OpenAI itself would run are left out, and named.
  */
 import { createHash } from 'node:crypto';
-import type { LanguageModelV3FunctionTool, LanguageModelV3ToolChoice } from '@ai-sdk/provider';
+import type { LanguageModelV4FunctionTool, LanguageModelV4ToolChoice } from '@ai-sdk/provider';
 import { z } from 'zod';
 import { mapped, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
@@ -88,7 +88,7 @@ export interface FunctionName {
 }
 
 export interface Tools {
-  readonly functions: readonly LanguageModelV3FunctionTool[];
+  readonly functions: readonly LanguageModelV4FunctionTool[];
   /** Where in the request there was something that was left out. */
   readonly ignored: readonly string[];
   /** The model's name of a function; of one that is not among the tools, what it would be. */
@@ -149,7 +149,7 @@ function duplicateTool(at: string): never {
   throw new RequestError('bad_request', `${at}: another tool has the same name`, { param: at });
 }
 
-function portTool({ description, parameters, strict }: FunctionTool, name: string): LanguageModelV3FunctionTool {
+function portTool({ description, parameters, strict }: FunctionTool, name: string): LanguageModelV4FunctionTool {
   return {
     type: 'function',
     name,
@@ -179,8 +179,8 @@ function hashedName(name: string, called: FunctionName): string {
 }
 
 interface PortTools {
-  readonly tools?: LanguageModelV3FunctionTool[];
-  readonly toolChoice?: LanguageModelV3ToolChoice;
+  readonly tools?: LanguageModelV4FunctionTool[];
+  readonly toolChoice?: LanguageModelV4ToolChoice;
 }
 
 export function portTools(tools: Tools, choice: ToolChoice): PortTools {
@@ -193,7 +193,7 @@ export function portTools(tools: Tools, choice: ToolChoice): PortTools {
   return callable.length === 0 && toolChoice.type === 'auto' ? {} : { tools: callable, toolChoice };
 }
 
-function portToolChoice(tools: Tools, choice: ToolChoice): LanguageModelV3ToolChoice {
+function portToolChoice(tools: Tools, choice: ToolChoice): LanguageModelV4ToolChoice {
   if (typeof choice === 'string') return { type: choice };
   return choice.type === 'function' ? { type: 'tool', toolName: tools.modelName(choice) } : { type: choice.mode };
 }

@@ -4,7 +4,7 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import Anthropic from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema';
-import { generateText, jsonSchema, Output, stepCountIs, streamText } from 'ai';
+import { generateText, jsonSchema, Output, isStepCount, streamText } from 'ai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
 import { weatherTool } from '../support/weather-tool.ts';
@@ -362,7 +362,7 @@ describe('the AI SDK with its Anthropic provider', () => {
     const { text, usage, finishReason } = await generateText({
       model: model(),
       maxOutputTokens,
-      system: 'You are Emma.',
+      instructions: 'You are Emma.',
       prompt: 'Who are you?',
     });
     expect(text).toBe('I am Emma.');
@@ -381,7 +381,7 @@ describe('the AI SDK with its Anthropic provider', () => {
   });
 
   test('runs a tool loop, whole and streamed', async () => {
-    const request = { maxOutputTokens, prompt: 'What is the weather in Paris?', stopWhen: stepCountIs(3), tools };
+    const request = { maxOutputTokens, prompt: 'What is the weather in Paris?', stopWhen: isStepCount(3), tools };
     const { text, steps } = await generateText({ model: model(), ...request });
     expect(steps).toHaveLength(2);
     expect(text).toBe('The tool returned: sunny, 18 C');

@@ -1,7 +1,7 @@
 /**
  * The AI SDK with `ai-sdk-ollama` against a started server and the built-in model.
  */
-import { generateText, jsonSchema, Output, stepCountIs, streamText } from 'ai';
+import { generateText, jsonSchema, Output, isStepCount, streamText } from 'ai';
 import { createOllama } from 'ai-sdk-ollama';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -29,7 +29,7 @@ test('runs a tool loop, whole and streamed', async () => {
   const request = {
     model: provider()('foundation'),
     prompt: 'What is the weather in Paris?',
-    stopWhen: stepCountIs(3),
+    stopWhen: isStepCount(3),
     tools,
   };
   const whole = await generateText(request);

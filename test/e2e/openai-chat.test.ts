@@ -1,6 +1,6 @@
 /** The official OpenAI client and the AI SDK against a started server and the built-in model. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { generateText, stepCountIs, streamText } from 'ai';
+import { generateText, isStepCount, streamText } from 'ai';
 import OpenAI from 'openai';
 import type { RunnableToolFunctionWithParse } from 'openai/lib/RunnableFunction';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -325,7 +325,7 @@ describe('the AI SDK with its OpenAI-compatible provider', () => {
     const { text, steps } = await generateText({
       model: provider()('foundation'),
       prompt: 'What is the weather in Paris?',
-      stopWhen: stepCountIs(3),
+      stopWhen: isStepCount(3),
       tools: {
         get_weather: aiWeatherTool,
       },

@@ -1,7 +1,7 @@
 /** Open Responses: the AI SDK's two providers that speak it against a started server. */
 import { createOpenResponses } from '@ai-sdk/open-responses';
 import { createOpenAI } from '@ai-sdk/openai';
-import { generateText, stepCountIs, streamText, type LanguageModel } from 'ai';
+import { generateText, isStepCount, streamText, type LanguageModel } from 'ai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
 import { weatherTool } from '../support/weather-tool.ts';
@@ -58,7 +58,7 @@ describe.each<[string, () => LanguageModel]>([
     const { text, steps } = await generateText({
       model: language(),
       prompt: 'What is the weather in Paris?',
-      stopWhen: stepCountIs(3),
+      stopWhen: isStepCount(3),
       tools: { get_weather },
     });
     expect(steps).toHaveLength(2);
@@ -68,7 +68,7 @@ describe.each<[string, () => LanguageModel]>([
 
   test('runs a tool loop as a stream, and goes on with the conversation', async () => {
     const ask = { role: 'user' as const, content: 'What is the weather in Paris?' };
-    const result = streamText({ model: language(), messages: [ask], stopWhen: stepCountIs(3), tools: { get_weather } });
+    const result = streamText({ model: language(), messages: [ask], stopWhen: isStepCount(3), tools: { get_weather } });
     expect(await result.text).toBe('The tool returned: sunny, 18 C');
     const { messages } = await result.response;
     const next = await generateText({

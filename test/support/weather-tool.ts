@@ -1,8 +1,10 @@
 /** A tool for the AI SDK that the built-in model knows how to call, and whose result it can read out. */
 import { jsonSchema, tool } from 'ai';
 
+export const WEATHER_DESCRIPTION = 'Get the weather';
+
 export const weatherTool = tool({
-  description: 'Get the weather',
+  description: WEATHER_DESCRIPTION,
   inputSchema: jsonSchema<{ city: string }>({
     type: 'object',
     properties: { city: { type: 'string' } },

@@ -4,7 +4,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import { asSchema } from 'ai';
 import { Ollama, type Message, type Tool } from 'ollama';
 import OpenAI from 'openai';
-import { weatherTool } from './weather-tool.ts';
+import { WEATHER_DESCRIPTION, weatherTool } from './weather-tool.ts';
 
 export interface WireClientsInput {
   readonly url: string;
@@ -27,7 +27,7 @@ const system = { role: 'system' as const, content: `My name is ${word}.` };
 const asking = (content: string) => [{ role: 'user' as const, content }];
 const capital = asking('What is the capital of France?');
 const weather = asking('What is the weather in Paris?');
-const description = weatherTool.description ?? '';
+const description = WEATHER_DESCRIPTION;
 const schema = (await asSchema(weatherTool.inputSchema).jsonSchema) as Anthropic.Tool.InputSchema & Parameters;
 const declared = { name: 'get_weather', description, parameters: schema };
 

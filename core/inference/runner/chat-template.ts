@@ -12,12 +12,12 @@ import type {
   ChatWrapperGenerateContextStateOptions,
   LlamaText,
 } from 'node-llama-cpp';
-import type { LanguageModelV3FunctionTool } from '@ai-sdk/provider';
+import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import { isRecord } from '../../json.ts';
 import { grammarSchema } from './grammar-schema.ts';
 
 interface TemplateOptions {
-  readonly tools: readonly LanguageModelV3FunctionTool[];
+  readonly tools: readonly LanguageModelV4FunctionTool[];
   readonly mustCall: boolean;
 }
 
@@ -46,12 +46,12 @@ export function chatTemplate(family: ChatWrapper, { tools, mustCall }: TemplateO
 }
 
 /** The tools as the grammar takes them. */
-export function grammarFunctions(tools: readonly LanguageModelV3FunctionTool[]): ChatModelFunctions {
+export function grammarFunctions(tools: readonly LanguageModelV4FunctionTool[]): ChatModelFunctions {
   return functionsOf(tools, (schema) => grammarSchema(schema, 'free'));
 }
 
 function functionsOf(
-  tools: readonly LanguageModelV3FunctionTool[],
+  tools: readonly LanguageModelV4FunctionTool[],
   schemaOf: (schema: unknown) => ReturnType<typeof grammarSchema>,
 ): ChatModelFunctions {
   return Object.fromEntries(

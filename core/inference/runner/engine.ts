@@ -22,7 +22,7 @@ import {
   type LlamaModel,
   type Token,
 } from 'node-llama-cpp';
-import type { LanguageModelV3FunctionTool, LanguageModelV3Usage } from '@ai-sdk/provider';
+import type { LanguageModelV4FunctionTool, LanguageModelV4Usage } from '@ai-sdk/provider';
 import { ServiceError } from '../../errors.ts';
 import { modelOptionsOf, promptCountPart, PROVIDER, type ModelStreamPart } from '../model-port.ts';
 import { chatTemplate, grammarFunctions } from './chat-template.ts';
@@ -245,7 +245,7 @@ class LoadedEngine {
   #tokenize(
     template: ChatWrapper,
     history: readonly ChatHistoryItem[],
-    tools: readonly LanguageModelV3FunctionTool[],
+    tools: readonly LanguageModelV4FunctionTool[],
   ): readonly Token[] {
     const { contextText } = template.generateContextState({
       chatHistory: history.at(-1)?.type === 'model' ? history : [...history, { type: 'model', response: [] }],
@@ -262,7 +262,7 @@ class LoadedEngine {
   }
 }
 
-function toolOptions(request: GenerateRequest, tools: readonly LanguageModelV3FunctionTool[], parts: ResponseParts) {
+function toolOptions(request: GenerateRequest, tools: readonly LanguageModelV4FunctionTool[], parts: ResponseParts) {
   if (tools.length === 0) return {};
   return {
     functions: grammarFunctions(tools),
@@ -289,7 +289,7 @@ function samplingOptions(request: GenerateRequest, load: LoadRequest, model: Lla
 }
 
 /** The tools that the model may call now. Tools that only another provider could run are no business of this engine. */
-function callableTools({ tools = [], toolChoice, responseFormat }: GenerateRequest): LanguageModelV3FunctionTool[] {
+function callableTools({ tools = [], toolChoice, responseFormat }: GenerateRequest): LanguageModelV4FunctionTool[] {
   if (toolChoice?.type === 'none') return [];
   const functions = tools.filter((tool) => tool.type === 'function');
   if (functions.length > 0 && responseFormat?.type === 'json') {
@@ -329,7 +329,7 @@ function refuseLoad(cause: unknown): never {
   throw damagedModel(cause);
 }
 
-function finishPart(metadata: LlamaChatResponse['metadata'] | undefined, spent: LanguageModelV3Usage): ModelStreamPart {
+function finishPart(metadata: LlamaChatResponse['metadata'] | undefined, spent: LanguageModelV4Usage): ModelStreamPart {
   const stop = metadata?.stopReason === 'customStopTrigger' ? metadata.customStopTrigger : undefined;
   return {
     type: 'finish',
@@ -355,7 +355,7 @@ interface Spent {
 }
 
 /** Counted by the engine: what it did not have to evaluate again of a prompt was still there from an earlier one. */
-function usage({ promptTokens, spent, reasoningTokens }: Spent): LanguageModelV3Usage {
+function usage({ promptTokens, spent, reasoningTokens }: Spent): LanguageModelV4Usage {
   // The engine books the last prompt token as output: evaluating it is what yields the first token of the answer.
   const evaluated = Math.min(promptTokens, spent.usedInputTokens + 1);
   const total = spent.usedOutputTokens;

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
-import type { LanguageModelV3Prompt } from '@ai-sdk/provider';
+import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { chatHistory } from '../../../core/inference/chat-history.ts';
 import { ServiceError } from '../../../core/errors.ts';
 
-const user = (text: string): LanguageModelV3Prompt[number] => ({ role: 'user', content: [{ type: 'text', text }] });
+const user = (text: string): LanguageModelV4Prompt[number] => ({ role: 'user', content: [{ type: 'text', text }] });
 const call = (id: string, input: unknown) => ({ type: 'tool-call' as const, toolCallId: id, toolName: 'look', input });
-const result = (id: string, value: string): LanguageModelV3Prompt[number] => ({
+const result = (id: string, value: string): LanguageModelV4Prompt[number] => ({
   role: 'tool',
   content: [{ type: 'tool-result', toolCallId: id, toolName: 'look', output: { type: 'text', value } }],
 });
 
 test('a turn with calls, their results and the answer is one turn of the model', () => {
-  const prompt: LanguageModelV3Prompt = [
+  const prompt: LanguageModelV4Prompt = [
     { role: 'system', content: 'Be brief.' },
     user('Look twice.'),
     {
@@ -53,7 +53,7 @@ test('a turn with calls, their results and the answer is one turn of the model',
 });
 
 test('a call without a result has an empty one, and a failed one says that it failed', () => {
-  const failed: LanguageModelV3Prompt[number] = {
+  const failed: LanguageModelV4Prompt[number] = {
     role: 'tool',
     content: [
       {
@@ -73,7 +73,9 @@ test.each([
   ['audio/wav', 'audio input'],
   ['application/pdf', 'files as input'],
 ])('%s is refused in words', (mediaType, words) => {
-  const prompt: LanguageModelV3Prompt = [{ role: 'user', content: [{ type: 'file', mediaType, data: 'AAAA' }] }];
+  const prompt: LanguageModelV4Prompt = [
+    { role: 'user', content: [{ type: 'file', mediaType, data: { type: 'data', data: 'AAAA' } }] },
+  ];
   expect(() => chatHistory(prompt)).toThrow(ServiceError);
   expect(() => chatHistory(prompt)).toThrow(words);
 });

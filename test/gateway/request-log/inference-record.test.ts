@@ -34,7 +34,7 @@ function modelOf(doStream: LanguageModel['doStream']): Services['inference'] {
         });
         return { stream: stream.pipeThrough(transform) };
       };
-      const model = { specificationVersion: 'v3' as const, provider: PROVIDER, modelId: 'm', supportedUrls: {} };
+      const model = { specificationVersion: 'v4' as const, provider: PROVIDER, modelId: 'm', supportedUrls: {} };
       const doGenerate = async (options: ModelCall) => collect((await watched(options)).stream);
       return { ...model, doStream: watched, doGenerate };
     },

@@ -52,7 +52,7 @@ interface Fake {
 function fake(overrides: Partial<Services> = {}): Fake {
   const asked: Fake['asked'] = [];
   const languageModel = (id: string): LanguageModel => ({
-    specificationVersion: 'v3',
+    specificationVersion: 'v4',
     provider: 'postern',
     modelId: id,
     supportedUrls: {},

@@ -46,7 +46,7 @@ afterAll(() => {
 beforeEach(() => {
   calls = [];
   const model: LanguageModel = {
-    specificationVersion: 'v3',
+    specificationVersion: 'v4',
     provider: 'test',
     modelId: 'm',
     supportedUrls: {},

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { LanguageModelV3FinishReason, LanguageModelV3GenerateResult } from '@ai-sdk/provider';
+import type { LanguageModelV4FinishReason, LanguageModelV4GenerateResult } from '@ai-sdk/provider';
 import Anthropic from '@anthropic-ai/sdk';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -136,7 +136,7 @@ describe('the answer', () => {
     inputTokens: { total: 30, noCache: undefined, cacheRead: 10, cacheWrite: 5 },
     outputTokens: { total: 4, text: 4, reasoning: undefined },
   };
-  const ending = (unified: LanguageModelV3FinishReason['unified']): LanguageModelV3GenerateResult => ({
+  const ending = (unified: LanguageModelV4FinishReason['unified']): LanguageModelV4GenerateResult => ({
     finishReason: { unified, raw: undefined },
     usage,
     content: [],
@@ -151,6 +151,7 @@ describe('the answer', () => {
     ['tool_use', null, ending('tool-calls')],
     ['refusal', null, ending('content-filter')],
     ['end_turn', null, ending('error')],
+    ['end_turn', null, ending('interrupted')],
     ['end_turn', null, ending('other')],
   ])('stops with %s, %j', (stop_reason, stop_sequence, result) => {
     expect(encodeMessage(envelope, result)).toMatchObject({ stop_reason, stop_sequence });
