@@ -442,7 +442,7 @@ export async function endService(running: Running, now: AbortSignal): Promise<vo
   await identity.close();
   modelDigests.close();
   requestLog.close();
-  running.storage.close();
   running.durableClock.close();
+  running.storage.close();
   database.close();
 }

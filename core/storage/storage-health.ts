@@ -43,21 +43,19 @@ export function createStorageHealth({ probe, setTimer, now, say }: HealthOptions
   const begin = ({ fault, code }: FoundDiskFault): void => {
     if (trouble !== undefined) return;
     trouble = { fault, sinceMs: now() };
-    say(`postern: what should be kept can't be written (${code}). ${REMEDIES[fault] ?? REMEDY} It is tried again.`);
+    say(`postern: writes to SVC_HOME fail (${code}). ${REMEDIES[fault] ?? REMEDY} Postern keeps trying.`);
+    again();
+  };
+  const again = (): void => {
     cancel = setTimer(PROBE_MS, tryAgain);
   };
   const tryAgain = (): void => {
-    try {
-      probe();
-      for (const write of waiting) {
-        write();
-        waiting.delete(write);
-      }
-      trouble = undefined;
-      say('postern: what should be kept can be written again.');
-    } catch {
-      cancel = setTimer(PROBE_MS, tryAgain);
-    }
+    if (!succeeds(probe)) return again();
+    // Each by itself: one that keeps failing holds up no other.
+    for (const write of waiting) if (succeeds(write)) waiting.delete(write);
+    if (waiting.size > 0) return again();
+    trouble = undefined;
+    say('postern: writes to SVC_HOME work again.');
   };
   return {
     note(error) {
@@ -70,6 +68,15 @@ export function createStorageHealth({ probe, setTimer, now, say }: HealthOptions
     trouble: () => trouble,
     close: () => cancel(),
   };
+}
+
+function succeeds(write: () => void): boolean {
+  try {
+    write();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const REMEDY = 'See that the disk works, and that this user may write to SVC_HOME.';

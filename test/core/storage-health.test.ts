@@ -50,6 +50,18 @@ test('what had to wait is written before the trouble is over, and once', () => {
   expect([writes, health.trouble()]).toEqual([['first', 'second'], undefined]);
 });
 
+test('a write that fails for good holds up no other', () => {
+  const { time, health } = begin();
+  const writes: string[] = [];
+  health.retry(() => {
+    throw new TypeError('ours');
+  });
+  health.retry(() => void writes.push('second'));
+  health.note(full());
+  time.advance(60_000);
+  expect([writes, health.trouble()?.fault]).toEqual([['second'], 'full']);
+});
+
 test('nothing is tried any more after the end', () => {
   const { time, health } = begin();
   health.note(full());
