@@ -46,8 +46,8 @@ export interface StoredResponse {
 export interface ResponseStore {
   /** When this returns, the response survives the end of the process. */
   save(owner: string, response: StoredResponse): void;
-  /** The same for a guest. Without room for guests nothing is stored. */
-  saveForGuest(owner: string, response: StoredResponse): void;
+  /** The same for a guest. @returns false where guests have no room: nothing is stored then */
+  saveForGuest(owner: string, response: StoredResponse): boolean;
   hasRoomForGuests(): boolean;
   /** Whether so many bytes more can go on from this response, or begin a conversation. */
   hasRoomInConversation(owner: string, previousId: string | undefined, bytes: number): boolean;
@@ -82,9 +82,10 @@ export function createResponseStore({
   const save = database.transaction((owner: string, response: StoredResponse, isGuest: boolean) => {
     const at = now();
     statements.removeExpired.run(at);
-    if (isGuest && !hasRoomForGuests()) return;
+    if (isGuest && !hasRoomForGuests()) return false;
     insert(statements, { owner, response, createdAtMs: at, isGuest });
     statements.removeExcess.run({ owner, ...(isGuest ? guestLimits.each : limits) });
+    return true;
   });
   const hasRoomForGuests = (): boolean => {
     const { responses, bytes } = statements.heldByGuests.get(now()) ?? { responses: 0, bytes: 0 };
@@ -97,7 +98,7 @@ export function createResponseStore({
     return true;
   });
   return {
-    save: (owner, response) => save.immediate(owner, response, false),
+    save: (owner, response) => void save.immediate(owner, response, false),
     saveForGuest: (owner, response) => save.immediate(owner, response, true),
     hasRoomForGuests,
     hasRoomInConversation(owner, id, bytes) {

@@ -67,9 +67,7 @@ export const createResponse: Route = {
       // A client that left never learned the id.
       if (!request.store || signal.aborted) return response;
       const stored = { id: response.id, previousId, input: request.input, body: response };
-      const save = (): void =>
-        isGuest(caller) ? responses.saveForGuest(owner, stored) : responses.save(owner, stored);
-      return trySave(save, storage) ? response : { ...response, store: false };
+      return trySave(() => save(responses, caller, stored), storage) ? response : { ...response, store: false };
     };
     const headers = ignoredHeaders([...request.ignored, ...(isRefused ? ['store'] : [])]);
     if (!request.stream) {
@@ -82,11 +80,17 @@ export const createResponse: Route = {
   },
 };
 
+/** @returns false where there was no room */
+function save(responses: ResponseStore, caller: Caller, response: StoredResponse): boolean {
+  if (isGuest(caller)) return responses.saveForGuest(ownerOf(caller), response);
+  responses.save(ownerOf(caller), response);
+  return true;
+}
+
 /** A disk that takes nothing costs nobody an answer: it says itself that it was not stored. */
-function trySave(save: () => void, storage: Services['storage']): boolean {
+function trySave(write: () => boolean, storage: Services['storage']): boolean {
   try {
-    save();
-    return true;
+    return write();
   } catch (error) {
     if (findDiskFault(error) === undefined) throw error;
     storage.note(error);

@@ -242,7 +242,7 @@ describe('guests', () => {
     expect(store.hasRoomForGuests()).toBe(true);
     store.saveForGuest('page b', response('b'));
     expect(store.hasRoomForGuests()).toBe(false);
-    store.saveForGuest('page c', response('c'));
+    expect(store.saveForGuest('page c', response('c'))).toBe(false);
     store.save('owner', response('p'));
     expect(store.find('page c', 'c')).toBeUndefined();
     expect([store.find('page a', 'a'), store.find('page b', 'b')]).toEqual([response('a'), response('b')]);
