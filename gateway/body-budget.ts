@@ -1,11 +1,11 @@
 /**
- * The memory that request bodies take until their requests are answered: bounded for each party and for all of them.
- * Counted is what came, never what was announced. Whoever finds it full waits outside: no more of that body is read, and
- * its sender's connection fills up. (Bodies inside sealed calls have a budget of their own, `sealed/body-budget.ts`:
- * there nobody waits, since a device's calls share their transport.)
+ * The memory that request bodies take until their requests are answered: bounded for each client and for all of them.
+ * What counts is what has arrived, never what was announced. While there is no room, no more of a body is read, and its
+ * sender's connection fills up. (Bodies inside sealed calls have a budget of their own, `sealed/body-budget.ts`, which
+ * refuses at once: a device's calls share their transport.)
  *
- * Bodies that are half there could all wait for each other. So the oldest that waits may go over the limit, one at a
- * time: the sum is never more than the limit and one body.
+ * Incomplete bodies could all wait for each other. So the oldest that waits may exceed the limit, one at a time: the
+ * sum is never more than the limit and one body.
  */
 import { ServiceError } from '../core/errors.ts';
 import { setProcessTimer, type SetTimer } from '../core/timer.ts';
@@ -14,29 +14,27 @@ import { RequestError } from './errors.ts';
 const MIB = 1024 * 1024;
 
 export interface BodyLimits {
-  readonly partyBytes: number;
+  readonly clientBytes: number;
   readonly allBytes: number;
-  /** For which one body may wait in all. */
-  readonly patienceMs: number;
+  /** How long one body may wait in all. */
+  readonly timeoutMs: number;
 }
 
-export const BODY_LIMITS: BodyLimits = { partyBytes: 64 * MIB, allBytes: 256 * MIB, patienceMs: 30_000 };
+export const BODY_LIMITS: BodyLimits = { clientBytes: 64 * MIB, allBytes: 256 * MIB, timeoutMs: 30_000 };
 
 export interface BodyBudget {
-  /** For one body. @param party whose limit it counts under */
-  open(party: string): BodyLease;
+  /** For one body. @param client whose limit it counts under */
+  open(client: string): BodyLease;
   counts(): { readonly heldBytes: number; readonly waiting: number };
 }
 
 export interface BodyLease {
   /**
    * Resolves when so many bytes more may be held, or when the lease was given back.
-   * @throws {RequestError} `rate_limited` where its party has too much under way
-   * @throws {ServiceError} `overloaded` where all parties together have
+   * @throws {RequestError} `rate_limited` where its client has too much in flight
+   * @throws {ServiceError} `overloaded` where all clients together have
    */
   take(bytes: number): Promise<void>;
-  /** The same for who can't wait. @returns false where there is no room now; nothing is taken then */
-  tryTake(bytes: number): boolean;
   /** Gives everything back. */
   release(): void;
 }
@@ -59,10 +57,10 @@ interface Pool {
 interface Lease {
   /** Counts the leases: the lower, the older. */
   readonly number: number;
-  readonly party: string;
-  readonly pools: readonly [party: Pool, all: Pool];
+  readonly client: string;
+  readonly pools: readonly [client: Pool, all: Pool];
   heldBytes: number;
-  patienceMs: number;
+  timeoutMs: number;
   isReleased: boolean;
   waiting: Waiting | undefined;
 }
@@ -79,11 +77,10 @@ export function createBodyBudget({
 }: BudgetOptions = {}): BodyBudget {
   const budget = new Budget({ limits, setTimer, elapsed });
   return {
-    open(party) {
-      const lease = budget.open(party);
+    open(client) {
+      const lease = budget.open(client);
       return {
         take: (bytes) => budget.take(lease, bytes),
-        tryTake: (bytes) => budget.tryTake(lease, bytes),
         release: () => budget.release(lease),
       };
     },
@@ -94,7 +91,7 @@ export function createBodyBudget({
 class Budget {
   readonly #options: Required<BudgetOptions>;
   readonly #all: Pool;
-  readonly #parties = new Map<string, Pool>();
+  readonly #clients = new Map<string, Pool>();
   readonly #waiting = new Set<Lease>();
   #lastNumber = 0;
 
@@ -104,16 +101,16 @@ class Budget {
   }
 
   open(name: string): Lease {
-    const party = this.#parties.get(name) ?? newPool(this.#options.limits.partyBytes);
-    this.#parties.set(name, party);
+    const client = this.#clients.get(name) ?? newPool(this.#options.limits.clientBytes);
+    this.#clients.set(name, client);
     this.#lastNumber += 1;
-    const { patienceMs } = this.#options.limits;
+    const { timeoutMs } = this.#options.limits;
     const lease: Lease = {
       number: this.#lastNumber,
-      party: name,
-      pools: [party, this.#all],
+      client: name,
+      pools: [client, this.#all],
       heldBytes: 0,
-      patienceMs,
+      timeoutMs,
       isReleased: false,
       waiting: undefined,
     };
@@ -125,23 +122,17 @@ class Budget {
     return { heldBytes: this.#all.heldBytes, waiting: this.#waiting.size };
   }
 
-  tryTake(lease: Lease, bytes: number): boolean {
-    if (this.#waiting.size > 0 || !lease.pools.every((pool) => fits(pool, bytes))) return false;
-    hold(lease, bytes);
-    return true;
-  }
-
   take(lease: Lease, bytes: number): Promise<void> {
-    if (lease.isReleased || this.tryTake(lease, bytes)) return Promise.resolve();
+    if (lease.isReleased || this.#takesAtOnce(lease, bytes)) return Promise.resolve();
     return new Promise((resolve, reject) => {
       const since = this.#options.elapsed();
       const leave = (): void => {
         cancel();
-        lease.patienceMs -= this.#options.elapsed() - since;
+        lease.timeoutMs -= this.#options.elapsed() - since;
         lease.waiting = undefined;
         this.#waiting.delete(lease);
       };
-      const cancel = this.#options.setTimer(Math.max(0, lease.patienceMs), () => {
+      const cancel = this.#options.setTimer(Math.max(0, lease.timeoutMs), () => {
         leave();
         reject(tooMuch(lease, bytes));
       });
@@ -159,9 +150,15 @@ class Budget {
     if (lease.isReleased) return;
     lease.isReleased = true;
     for (const pool of lease.pools) letGo(pool, lease);
-    if (lease.pools[0].leases === 0) this.#parties.delete(lease.party);
+    if (lease.pools[0].leases === 0) this.#clients.delete(lease.client);
     lease.waiting?.go();
     this.#serve();
+  }
+
+  #takesAtOnce(lease: Lease, bytes: number): boolean {
+    if (this.#waiting.size > 0 || !lease.pools.every((pool) => fits(pool, bytes))) return false;
+    hold(lease, bytes);
+    return true;
   }
 
   /** Oldest first; where one has to wait for a limit, so have those after it. */
@@ -210,8 +207,8 @@ function letGo(pool: Pool, lease: Lease): void {
   if (pool.ahead === lease) pool.ahead = undefined;
 }
 
-function tooMuch({ pools: [party] }: Lease, bytes: number): Error {
-  if (fits(party, bytes)) {
+function tooMuch({ pools: [client] }: Lease, bytes: number): Error {
+  if (fits(client, bytes)) {
     return new ServiceError('overloaded', 'Too many large requests are under way. Try again in a moment.');
   }
   return new RequestError('rate_limited', 'This caller has too many large requests under way. Try again in a moment.', {

@@ -48,6 +48,7 @@ function soon(chunks: AsyncIterator<Buffer, undefined>, setTimer: SetTimer): Pro
       .finally(cancel);
   });
 }
+
 /**
  * A body that is declared to be short, in one piece: for as little as that, an iterator would cost more than the rest.
  * @throws {RequestError} `bad_request` where it is cut off; `request_timeout` where it stalls

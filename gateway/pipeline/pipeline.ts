@@ -219,7 +219,7 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 const TEXT = 'text/plain; charset=utf-8';
 
 const NO_BODY = new RequestBody({ keep: false });
-const UNCOUNTED: BodyLease = { take: () => Promise.resolve(), tryTake: () => true, release: () => undefined };
+const UNCOUNTED: BodyLease = { take: () => Promise.resolve(), release: () => undefined };
 
 async function* noBody(): AsyncGenerator<Uint8Array> {
   // There is none.

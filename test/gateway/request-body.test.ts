@@ -11,7 +11,6 @@ function newLease(): BodyLease & { readonly held: () => number } {
   let held = 0;
   return {
     take: async (bytes) => void (held += bytes),
-    tryTake: () => true,
     release: () => void (held = 0),
     held: () => held,
   };
