@@ -9,7 +9,7 @@ import type { Revocation } from '../identity/node/key-revocation.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
 import { createDeviceTable, recordOf } from '../identity/node/device-table.ts';
 import type { CommandContext } from './command.ts';
-import { hasDatabase, withDatabase } from './key-keeper.ts';
+import { hasDatabase, parseRevocation, withDatabase } from './key-keeper.ts';
 import { findLiveServer, type LiveServer } from './live-server.ts';
 import { withRegistries } from './registries.ts';
 
@@ -27,16 +27,12 @@ export async function findDeviceKeeper(context: CommandContext): Promise<DeviceK
 }
 
 const listSchema = z.object({ devices: z.array(deviceResourceSchema) });
-const revokedSchema = z.object({ already: z.boolean(), cut: z.int(), durable: z.boolean() });
 
 function serverKeeper(server: LiveServer): DeviceKeeper {
   return {
     list: async () => listSchema.parse(await server.ask('GET', 'devices')).devices,
     rename: async (id, name) => void (await server.ask('POST', `devices/${id}`, { body: { name } })),
-    async revoke(id) {
-      const { already, cut, durable } = revokedSchema.parse(await server.ask('DELETE', `devices/${id}`));
-      return { result: already ? 'already' : 'revoked', cut, isDurable: durable };
-    },
+    revoke: async (id) => parseRevocation(await server.ask('DELETE', `devices/${id}`)),
   };
 }
 

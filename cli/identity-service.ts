@@ -5,6 +5,7 @@
 import type { AuditLog } from '../core/audit/audit-log.ts';
 import { createRefusalTally, type RefusalTally } from '../core/audit/refusal-tally.ts';
 import { SettingsError } from '../core/config/settings.ts';
+import { deferred } from '../core/deferred.ts';
 import type { Database } from '../core/storage/database.ts';
 import { findDiskFault } from '../core/storage/disk-fault.ts';
 import type { StorageHealth } from '../core/storage/storage-health.ts';
@@ -158,19 +159,6 @@ async function forCaller(opening: Promise<OpenedIdentity>): Promise<OpenedIdenti
   } catch (cause) {
     throw identityUnavailable(PAUSE_MS / 1000, cause);
   }
-}
-
-interface Deferred<Value> {
-  readonly promise: Promise<Value>;
-  resolve(value: Value): void;
-}
-
-function deferred<Value>(): Deferred<Value> {
-  let resolve: Deferred<Value>['resolve'] = () => undefined;
-  const promise = new Promise<Value>((fulfil) => {
-    resolve = fulfil;
-  });
-  return { promise, resolve: (value) => resolve(value) };
 }
 
 function build(identity: Identity, options: IdentityServiceOptions): OpenedIdentity {

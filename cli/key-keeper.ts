@@ -15,7 +15,7 @@ import {
   type KeyResource,
 } from '../gateway/wire/access-keys.ts';
 import { createAccessKeyCheck, type AccessKeyVerdict } from '../identity/node/access-key-check.ts';
-import type { Revocation, RevocationOfKeys } from '../identity/node/key-revocation.ts';
+import { UNKNOWN_REVOCATION, type Revocation, type RevocationOfKeys } from '../identity/node/key-revocation.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
 import { openIdentity } from '../identity/node/open-identity.ts';
 import type { CommandContext } from './command.ts';
@@ -35,8 +35,6 @@ export interface KeyKeeper {
   revokeAll(): Promise<RevocationOfKeys>;
 }
 
-const UNKNOWN: Revocation = { result: 'unknown', cut: 0, isDurable: true };
-
 /** What the owner has to know of a revocation that is not durable. */
 export const NOT_DURABLE =
   'Nothing goes on under it, but the disk did not take the revocation. The service tries again until it does; if it ' +
@@ -49,8 +47,15 @@ export async function findKeyKeeper(context: CommandContext): Promise<KeyKeeper>
 
 const madeSchema = keyResourceSchema.extend({ token: z.string() });
 const listSchema = z.object({ keys: z.array(keyResourceSchema) });
-const revokedSchema = z.object({ already: z.boolean(), cut: z.int(), durable: z.boolean() });
 const allRevokedSchema = z.object({ revoked: z.array(z.string()), cut: z.int(), durable: z.boolean() });
+
+const revokedSchema = z.object({ already: z.boolean(), cut: z.int(), durable: z.boolean() });
+
+/** What the running service answers to the revocation of a key or a device. */
+export function parseRevocation(answer: unknown): Revocation {
+  const { already, cut, durable } = revokedSchema.parse(answer);
+  return { result: already ? 'already' : 'revoked', cut, isDurable: durable };
+}
 
 function serverKeeper(server: LiveServer): KeyKeeper {
   return {
@@ -58,9 +63,8 @@ function serverKeeper(server: LiveServer): KeyKeeper {
     list: async () => listSchema.parse(await server.ask('GET', 'keys')).keys,
     async revoke(id) {
       const { keys } = listSchema.parse(await server.ask('GET', 'keys'));
-      if (keys.every((key) => key.id !== id)) return UNKNOWN;
-      const { already, cut, durable } = revokedSchema.parse(await server.ask('DELETE', `keys/${id}`));
-      return { result: already ? 'already' : 'revoked', cut, isDurable: durable };
+      if (keys.every((key) => key.id !== id)) return UNKNOWN_REVOCATION;
+      return parseRevocation(await server.ask('DELETE', `keys/${id}`));
     },
     async revokeAll() {
       const { durable, ...ended } = allRevokedSchema.parse(await server.ask('DELETE', 'keys'));
@@ -78,7 +82,9 @@ function databaseKeeper(context: CommandContext): KeyKeeper {
       }),
     list: async () => listHere(context.home),
     revoke: async (id) =>
-      hasDatabase(context.home) ? withRegistries(context, ({ keys: registry }) => registry.revoke(id)) : UNKNOWN,
+      hasDatabase(context.home)
+        ? withRegistries(context, ({ keys: registry }) => registry.revoke(id))
+        : UNKNOWN_REVOCATION,
     revokeAll: async () =>
       hasDatabase(context.home)
         ? withRegistries(context, ({ keys: registry }) => registry.revokeAll())

@@ -11,12 +11,13 @@ import type { SigningKey } from '../secret-keys.ts';
 import { createAccessKeyCheck, signerOf, type AccessKeyVerdict, type Issuers } from './access-key-check.ts';
 import { createAccessKeyTable, type AccessKeyRecord, type Database, type Migrate } from './access-key-table.ts';
 import {
+  createKeyRevocation,
+  UNKNOWN_REVOCATION,
   type Postpone,
   type Revocation,
   type RevocationListener,
   type RevocationOfKeys,
   type RevocationPartner,
-  createKeyRevocation,
 } from './key-revocation.ts';
 
 /** 90 days, where its owner says nothing. */
@@ -59,8 +60,8 @@ export interface AccessKeyRegistry {
   /**
    * The key is refused from this call on. When it resolves, the key survives as revoked any end of the process, and
    * nothing goes on under it.
-   * @throws what the database threw and nobody postponed: the key is refused then until the process ends; what a listener threw, after all of
-   *   them had their turn: the key is revoked all the same
+   * @throws what the database threw and nobody postponed: the key is refused then until the process ends
+   * @throws what a listener threw, after all of them had their turn: the key is revoked all the same
    */
   revoke(kid: string): Promise<Revocation>;
   /** As `revoke`, all at once. */
@@ -127,7 +128,7 @@ export function createAccessKeyRegistry(options: RegistryOptions): AccessKeyRegi
     },
     list: () => table.list().map(asRefused),
     async revoke(kid) {
-      if (table.find(kid) === undefined) return { result: 'unknown', cut: 0, isDurable: true };
+      if (table.find(kid) === undefined) return UNKNOWN_REVOCATION;
       const { revoked, ...ended } = await revocation.revoke([kid]);
       return { result: revoked.includes(kid) ? 'revoked' : 'already', ...ended };
     },

@@ -11,7 +11,7 @@ import type { Database, Migrate } from './access-key-table.ts';
 import { createDeviceTable, pskPlace, recordOf, type DeviceRow, type DeviceTable } from './device-table.ts';
 import { createInviteTable, type InviteTable } from './invite-table.ts';
 import { createAdmission } from './new-device.ts';
-import type { Revocation } from './key-revocation.ts';
+import { UNKNOWN_REVOCATION, type Revocation } from './key-revocation.ts';
 import type { Identity } from './open-identity.ts';
 import { createRedemption } from './redemption.ts';
 
@@ -167,7 +167,7 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
     },
     async revoke(id) {
       const device = devices.find(id);
-      return device === undefined ? { result: 'unknown', cut: 0, isDurable: true } : keys.revoke(device.kid);
+      return device === undefined ? UNKNOWN_REVOCATION : keys.revoke(device.kid);
     },
     touch({ id, lastSeenAtS = 0 }, path) {
       if (Math.abs(nowS() - lastSeenAtS) >= LAST_SEEN_STEP_S) noteVisit(() => devices.touch(id, nowS(), path));

@@ -19,6 +19,9 @@ export interface Revocation {
   readonly isDurable: boolean;
 }
 
+/** Of a key or device that there is none of. */
+export const UNKNOWN_REVOCATION: Revocation = { result: 'unknown', cut: 0, isDurable: true };
+
 /** Of several keys. */
 export interface RevocationOfKeys extends Pick<Revocation, 'cut' | 'isDurable'> {
   /** Those that were not revoked before. */
