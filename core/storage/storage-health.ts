@@ -43,7 +43,7 @@ export function createStorageHealth({ probe, setTimer, now, say }: HealthOptions
   const begin = ({ fault, code }: FoundDiskFault): void => {
     if (trouble !== undefined) return;
     trouble = { fault, sinceMs: now() };
-    say(`postern: writes to SVC_HOME fail (${code}). ${REMEDIES[fault] ?? REMEDY} Postern keeps trying.`);
+    say(`postern: SVC_HOME can't be written (${code}). ${REMEDIES[fault] ?? REMEDY} Postern keeps trying.`);
     again();
   };
   const again = (): void => {
@@ -55,7 +55,7 @@ export function createStorageHealth({ probe, setTimer, now, say }: HealthOptions
     for (const write of waiting) if (succeeds(write)) waiting.delete(write);
     if (waiting.size > 0) return again();
     trouble = undefined;
-    say('postern: writes to SVC_HOME work again.');
+    say('postern: SVC_HOME can be written again.');
   };
   return {
     note(error) {
