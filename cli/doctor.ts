@@ -48,7 +48,7 @@ async function readSettings(
 ): Promise<{ readonly settings: Settings; readonly finding: Finding }> {
   try {
     const { settings } = resolveSettings({ flags: {}, environment, file: await readSettingsFile(home) });
-    return { settings, finding: { state: 'ok', message: 'all of them can be used' } };
+    return { settings, finding: { state: 'ok', message: 'valid' } };
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     const { settings } = resolveSettings({ flags: {}, environment: {}, file: {} });

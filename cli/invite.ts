@@ -121,7 +121,7 @@ async function writePicture(path: string, { code }: MadeInvite, { terminal }: Co
     await writeFile(path, await qrCodePng(code), { mode: 0o600, flag: 'wx' });
   } catch (cause) {
     const reason = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
-    throw new CommandError(`${path} can not be written${reason}.`, { cause });
+    throw new CommandError(`${path} cannot be written${reason}.`, { cause });
   }
   terminal.say(`The code is in ${path}. Remove the picture when the device is paired.`);
 }

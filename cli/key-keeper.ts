@@ -37,8 +37,8 @@ export interface KeyKeeper {
 
 /** What the owner has to know of a revocation that is not durable. */
 export const NOT_DURABLE =
-  'Nothing goes on under it, but the disk did not take the revocation. The service tries again until it does; if it ' +
-  'ends before, what was revoked counts again. Make room on the disk that holds SVC_HOME.';
+  'The revocation is in force, but could not be written to the disk. The service keeps trying; if it ends before that ' +
+  'works, what was revoked is valid again. Make room on the disk that holds SVC_HOME.';
 
 export async function findKeyKeeper(context: CommandContext): Promise<KeyKeeper> {
   const server = await findLiveServer(context.home);

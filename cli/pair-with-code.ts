@@ -69,7 +69,7 @@ function shown({ name, url, gatewayId }: NearbyGateway): string {
 
 async function discover({ stop }: CommandContext): Promise<readonly NearbyGateway[]> {
   const sightings = await lookAround(LOOK_MS, stop).catch((error: unknown) => {
-    throw new CommandError('this machine can not ask in its network (mDNS). Give the address of the gateway instead.', {
+    throw new CommandError('this machine cannot ask in its network (mDNS). Give the address of the gateway instead.', {
       cause: error,
     });
   });

@@ -225,7 +225,7 @@ async function openAdvertisement(
     const { gatewayName: name, gatewayId } = facts(pairings.gatewayKey());
     return { name, port, gatewayId, hasIPv6: hosts.includes('::') };
   });
-  return advertise(what, () => terminal.say('Devices in the network can not find this service by themselves (mDNS).'));
+  return advertise(what, () => terminal.say('Devices in the network cannot find this service by themselves (mDNS).'));
 }
 
 /** The models there are, and what answers with them. */
@@ -309,7 +309,7 @@ function openApprovals(
     record: ({ id, kind }, outcome) => audit.append({ kind: 'approval_settled', id, approvalKind: kind, outcome }),
     onError(error) {
       storage.note(error);
-      terminal.say('An approval that ended as a no could not be written to the audit log.');
+      terminal.say('An approval that was denied or expired could not be written to the audit log.');
     },
   });
   return { approvals, approvalFeed: createApprovalFeed(approvals) };

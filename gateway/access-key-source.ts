@@ -30,7 +30,7 @@ export interface Pairings {
 export function identityUnavailable(retryAfterS: number, cause: unknown): RequestError {
   return new RequestError(
     'identity_unavailable',
-    'Access keys can not be checked at the moment. The log of the service says why; its owner can put that right.',
+    'Access keys cannot be checked at the moment. The log of the service says why; its owner can put that right.',
     { headers: { 'retry-after': String(retryAfterS) }, cause },
   );
 }

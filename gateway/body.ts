@@ -116,7 +116,7 @@ export async function* answerEarly(text: string, request: IncomingMessage): Asyn
 }
 
 function stalled(): RequestError {
-  const message = `No byte of the body came for ${SILENT_BODY_MS / 1000} seconds.`;
+  const message = `The body stalled: no data for ${SILENT_BODY_MS / 1000} seconds. Send the request again.`;
   // RFC 9110 §15.5.9. What of the body may still come would be taken for the next request.
   return new RequestError('request_timeout', message, { headers: { connection: 'close' } });
 }

@@ -176,7 +176,7 @@ const REFUSAL_MESSAGES: Readonly<Record<Refusal, string>> = {
   forbidden:
     'This can only be called on the machine that the service runs on, by a program of the same user, and not with an access key.',
   foreign_host:
-    'This machine is not known for sure by the name in the Host header. Call it 127.0.0.1 or localhost, or add the name to the setting server.hostnames.',
+    'The name in the Host header may belong to another machine. Call this one 127.0.0.1 or localhost, or add the name to the setting server.hostnames.',
   cross_site:
     'A web page may not call this. Add its origin to the setting server.allowedOrigins, or call from outside a browser.',
   agent_scope_denied: 'The credential is for another agent.',

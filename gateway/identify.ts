@@ -149,7 +149,7 @@ function limited(message: string, retryAfterS: number): RequestError {
 }
 
 const tooManyFailures = (waitS: number) =>
-  limited(`Too many keys from this address did not count. Try again in ${waitS} s.`, waitS);
+  limited(`Too many invalid keys from this address. Try again in ${waitS} s.`, waitS);
 const tooManyRequests = (waitS: number) => limited(`Too many requests with this key. Try again in ${waitS} s.`, waitS);
 const tooManyAtOnce = (limit: number) =>
   limited(`This key has ${limit} requests under way. Try again when one of them is done.`, 1);

@@ -37,7 +37,7 @@ function lines({ model, details, fit }: DescribedModel): readonly (readonly [str
     ['size', `${formatBytes(model.sizeBytes)} (${model.sizeBytes} bytes)`],
     ...(model.digest === undefined ? [] : [['digest', model.digest] as const]),
   ] as const;
-  if (details === undefined) return [...always, ['model', 'the file can not be read: damaged, or no GGUF model']];
+  if (details === undefined) return [...always, ['model', 'the file cannot be read: damaged, or no GGUF model']];
   return [
     ...always,
     ['family', details.architecture],

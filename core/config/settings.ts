@@ -195,7 +195,7 @@ export async function readSettingsFile(home: string): Promise<Readonly<Record<st
   const path = settingsPath(home);
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (isRecord(error) && error['code'] === 'ENOENT') return '{}';
-    throw new SettingsError(`${path} can not be read.`, { cause: error });
+    throw new SettingsError(`${path} cannot be read.`, { cause: error });
   });
   const json = parseJson(text, path);
   for (const [name, value] of Object.entries(json)) checkSetting(name, value, path);

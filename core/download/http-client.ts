@@ -140,10 +140,10 @@ function networkError({ host }: URL, cause: unknown, wasSilent: boolean): Downlo
   if (wasSilent) return new DownloadError('interrupted', `${host} went silent.`, { cause });
   const code = errorCode(cause);
   if (NAME_ERRORS.has(code)) {
-    return new DownloadError('unreachable', `${host} can not be found: is this machine online?`, { cause });
+    return new DownloadError('unreachable', `${host} cannot be found: is this machine online?`, { cause });
   }
   if (REACH_ERRORS.has(code)) {
-    return new DownloadError('unreachable', `${host} can not be reached (${code}): is this machine online?`, { cause });
+    return new DownloadError('unreachable', `${host} cannot be reached (${code}): is this machine online?`, { cause });
   }
   if (/CERT|SELF_SIGNED|TLS|SSL/.test(code)) {
     return new DownloadError('unreachable', `${host} does not prove that it is ${host} (${code}).`, { cause });

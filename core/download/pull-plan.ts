@@ -50,7 +50,7 @@ export async function planPull(reference: ModelReference, options: PullOptions):
   if (first === undefined) throw new TypeError('a model has at least one file');
   const { sha256 } = options;
   if (sha256 !== undefined && others.length > 0) {
-    throw new DownloadError('bad_reference', 'This model has several files: one SHA-256 can not be that of all.');
+    throw new DownloadError('bad_reference', 'This model has several files: one SHA-256 cannot be that of all.');
   }
   if (sha256 !== undefined && first.sha256 !== undefined && sha256 !== first.sha256) {
     throw new DownloadError('wrong_content', `The server says that the file's SHA-256 is ${first.sha256}, not yours.`);

@@ -34,7 +34,7 @@ export interface ResidencyOptions {
 /** Why a guest's model is not loaded: another would have to go, and whoever uses that one would wait for it again. */
 export const NO_ROOM = new ServiceError(
   'overloaded',
-  'Another model is loaded, which a web page may not have unloaded. Ask for that one, or try again later.',
+  'Another model is loaded, and a web page cannot have it unloaded. Use that model, or try again later.',
 );
 
 /** A model's runner, for as long as a call needs it. */

@@ -54,7 +54,7 @@ export const ollamaShow: Route = {
     const model = await catalog.resolve(parseShowRequest(json()));
     const details = await modelDetails.read(model);
     if (details === undefined) {
-      throw new ServiceError('engine_failed', 'The model file can not be read: it is damaged, or no GGUF file.');
+      throw new ServiceError('engine_failed', 'The model file cannot be read: it is damaged, or no GGUF file.');
     }
     return { body: encodeShow(model, details) };
   },

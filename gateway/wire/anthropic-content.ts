@@ -94,7 +94,7 @@ type BlockSchema = z.ZodObject<{ type: z.ZodLiteral<string> }>;
 /** A string, or blocks of the given types among others that are not known. */
 export function contentSchema<Schemas extends readonly [BlockSchema, ...BlockSchema[]]>(blockSchemas: Schemas) {
   const known = z.discriminatedUnion('type', blockSchemas, {
-    error: 'a block of this type can not stand here',
+    error: 'a block of this type cannot stand here',
   });
   return z.union([z.string(), z.array(z.union([known, unknownBlockSchema]))], {
     error: 'expected a string or an array of content blocks',

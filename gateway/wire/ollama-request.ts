@@ -169,5 +169,5 @@ function refuseUnavailableToGenerate({ raw, suffix, template, system, context, f
   if (raw !== true) return;
   if (system) refuse('system', 'raw text has no system message; write it into the prompt');
   if ((context ?? []).length > 0) refuse('context', 'raw text has no context; write it into the prompt');
-  if (responseFormat(format) !== undefined) refuse('format', 'raw text can not be held to a format');
+  if (responseFormat(format) !== undefined) refuse('format', 'raw text cannot be held to a format');
 }

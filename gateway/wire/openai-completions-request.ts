@@ -19,7 +19,7 @@ const DEFAULT_MAX_TOKENS = 16;
 export const completionRequestSchema = z.looseObject({
   model: z.string().min(1),
   prompt: z.union([z.string(), z.array(z.string())], {
-    error: 'expected a text; prompts of token numbers can not be used here',
+    error: 'expected a text; prompts of token numbers cannot be used here',
   }),
   suffix: z.string().nullish(),
   middle: z.string().nullish(),

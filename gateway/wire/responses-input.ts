@@ -16,7 +16,7 @@ const outputTextPart = z.object({ type: z.literal('output_text'), text: z.string
 const refusalPart = z.object({ type: z.literal('refusal'), refusal: z.string() });
 const imagePart = z.object({
   type: z.literal('input_image'),
-  image_url: z.string({ error: 'expected a URL or a data URL; files can not be uploaded here' }),
+  image_url: z.string({ error: 'expected a URL or a data URL; files cannot be uploaded here' }),
   detail: z.enum(['low', 'high', 'auto', 'original']).nullish(),
 });
 const filePart = z
@@ -27,7 +27,7 @@ const filePart = z
     file_url: z.string().nullish(),
   })
   .refine((part) => part.file_data != null || part.file_url != null, {
-    error: 'expected file_data or file_url; files can not be uploaded here',
+    error: 'expected file_data or file_url; files cannot be uploaded here',
   });
 
 const textPartSchema = z.discriminatedUnion('type', [inputTextPart, outputTextPart]);

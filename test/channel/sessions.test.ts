@@ -102,7 +102,7 @@ test('no bit of a request can be flipped', () => {
   expect(deliver(gateway, sealRequest(session).wire)).toHaveLength(3);
 });
 
-describe('records can not be spliced', () => {
+describe('records cannot be spliced', () => {
   const gateway = newGateway();
   const device = gateway.pair();
   const session = newSession(gateway, device);

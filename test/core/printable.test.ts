@@ -18,7 +18,7 @@ test.each([
   ['x'.repeat(65), `"${'x'.repeat(64)}…"`],
 ])('%j is shown in quotation marks, and all of it is seen', (name, shown) => expect(quoted(name)).toBe(shown));
 
-test('no name leaves its quotation marks, nor holds what can not be seen', () => {
+test('no name leaves its quotation marks, nor holds what cannot be seen', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (name) => {
       expect(quoted(name)).toMatch(/^"(?:[^"\\]|\\["\\]|\\u\{[0-9a-f]+\})*"$/u);

@@ -256,7 +256,7 @@ describe("messages with Anthropic's client", () => {
     expect(again.usage.cache_read_input_tokens).toBeGreaterThanOrEqual(promptTokens(again) - 1);
   });
 
-  test('what can not be used here is left out and named', async () => {
+  test('what cannot be used here is left out and named', async () => {
     const hosted = { type: 'web_search_20250305', name: 'web_search' } as const;
     const bash = { type: 'bash_20250124', name: 'bash' } as const;
     const request = asking('What is the weather in Paris?', { tools: [hosted, weather, bash] });

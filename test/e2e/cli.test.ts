@@ -141,7 +141,7 @@ describe('a clean end', () => {
     expect(await exited(server)).toBe(0);
   });
 
-  test('a stream that can not, is told why by the second signal', async () => {
+  test('a stream that cannot, is told why by the second signal', async () => {
     const server = await start();
     const response = await begin(server, endless);
     server.process.kill('SIGTERM');

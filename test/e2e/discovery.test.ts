@@ -312,7 +312,7 @@ describe('after two minutes', () => {
     expect(await tryCode(challenge, early.share!, code, 1)).toEqual({ status: 410, hint: HINT.challengeOver });
   });
 
-  test('what was proved can not be confirmed, and a paired device gets its answer no more', async () => {
+  test('what was proved cannot be confirmed, and a paired device gets its answer no more', async () => {
     const { session } = await proved();
     const paired = await proved(STRANGER);
     expect((await confirm(service.url, paired.session)).head?.status).toBe(200);
@@ -351,7 +351,7 @@ describe('strangers', () => {
     await pairing;
   });
 
-  test('at one address can not make more than ten lines a minute in the audit log', async () => {
+  test('at one address cannot make more than ten lines a minute in the audit log', async () => {
     const hints: (number | undefined)[] = [];
     const from = '127.5.0.1';
     for (let count = 0; count < 12; count++) {

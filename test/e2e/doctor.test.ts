@@ -70,7 +70,7 @@ test.each([
   expect(await doctor()).toMatchObject({ code, states: { home: state } });
 });
 
-test('settings that can not be used have failed, and the other checks go on', async () => {
+test('settings that cannot be used have failed, and the other checks go on', async () => {
   await writeFile(join(home, 'settings.json'), '{"server.expose": "yes"}');
   expect(await doctor()).toMatchObject({ code: 1, states: { settings: 'failed', home: 'ok', 'web pages': 'warning' } });
 });

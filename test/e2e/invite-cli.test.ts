@@ -186,7 +186,7 @@ describe('as a picture', () => {
     expect((await pairings()).invites.list()).toHaveLength(1);
   });
 
-  test('that can not be written, the invite is closed again', async () => {
+  test('that cannot be written, the invite is closed again', async () => {
     const path = join(home, 'nowhere', 'code.png');
     expect(await service.cli('invite', '--png', path)).toMatchObject({ code: 1, stdout: '' });
     expect(existsSync(path)).toBe(false);

@@ -167,7 +167,7 @@ test('an identity that does not open keeps nobody from what needs no key; caller
   expect(await cli('keys', 'create')).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: expect.stringContaining('can not be checked at the moment'),
+    stderr: expect.stringContaining('cannot be checked at the moment'),
   });
   expect(await readdir(home)).not.toContain('vault.json');
 });

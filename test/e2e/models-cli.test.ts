@@ -97,7 +97,7 @@ describe('rm', () => {
   });
 });
 
-test.runIf(has(terminals))('what a file calls itself can not command the terminal', async () => {
+test.runIf(has(terminals))('what a file calls itself cannot command the terminal', async () => {
   await putFile(
     join(modelsDir, 'evil\u001b[2J\u009b2J.gguf'),
     ggufModel(4000, { 'general.license': 'mit\u001b]0;x\u0007' }),
@@ -130,6 +130,6 @@ test('show tells all that is known, of a damaged file too', async () => {
     memory: { cacheBytes: 12_582_912 },
   });
   await putFile(join(modelsDir, 'broken.gguf'), 'nothing of the kind');
-  expect((await cli('show', 'broken')).stdout).toContain('can not be read');
+  expect((await cli('show', 'broken')).stdout).toContain('cannot be read');
   expect((await cli('list')).stdout).toMatch(/broken.*not readable/);
 });

@@ -73,7 +73,7 @@ describe('an invite', () => {
     expect(stderr).toContain('None of the addresses');
   });
 
-  test('to a name that can not be shown is not taken', async () => {
+  test('to a name that cannot be shown is not taken', async () => {
     expect(await pair(newInvite(), '--name', 'a\u202eb')).toMatchObject({ code: 2 });
   });
 });
@@ -237,7 +237,7 @@ describe('connect', () => {
     await keepDevice(home, 'study');
     const server = await connectHere();
     expect(await (await fetch(server.url)).text()).toContain('"study"');
-    await until(() => server.log().includes('Home can not be reached.'));
+    await until(() => server.log().includes('Home cannot be reached.'));
     const answer = await fetch(`${server.url}/v1/models`);
     expect({ status: answer.status, body: await answer.json() }).toEqual({
       status: 503,
@@ -245,7 +245,7 @@ describe('connect', () => {
         error: expect.objectContaining({ code: 'offline', message: expect.stringContaining('Check that it runs') }),
       },
     });
-    expect(server.log().match(/can not be reached/g)).toHaveLength(1);
+    expect(server.log().match(/cannot be reached/g)).toHaveLength(1);
     server.process.kill('SIGINT');
     expect(await once(server.process, 'exit')).toEqual([0, null]);
     expect(server.log()).toMatch(/Stopping \.\.\.\nStopped\.\n$/);

@@ -277,7 +277,7 @@ describe('a file by its URL', () => {
     [['hf:a/b', 'hf:c/d'], 2, 'one at a time'],
     [['hf:a/b', '--sha256', 'xyz'], 2, '64 hexadecimal'],
     [['hf:a/b', '--json'], 2, 'no option --json'],
-    [['http://127.0.0.1:2/a.gguf'], 1, 'can not be reached'],
+    [['http://127.0.0.1:2/a.gguf'], 1, 'cannot be reached'],
   ])('pull %j ends with %i', async (args, code, words) => {
     const refused = await pull(...args);
     expect(refused).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(words) });

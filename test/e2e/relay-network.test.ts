@@ -62,7 +62,7 @@ describe.runIf([networkNamespaces, openssl].every(has))('a laptop that is somewh
   const atHome = (...args: string[]) => begin(network.home, [cliPath, ...args], gateway.home).ended;
   const onLaptop = (...args: string[]) => begin(network.guest, [cliPath, ...args], join(folder, 'laptop')).ended;
 
-  test('can not reach home', () => {
+  test('cannot reach home', () => {
     const { home, guest } = network;
     expect(reaches(home, home.address, gateway.port)).toBe(true);
     expect(reaches(guest, network.relay.address, relay.port)).toBe(true);

@@ -220,7 +220,7 @@ describe('the OpenAI client', () => {
     }
   });
 
-  test('retrieves and deletes; what is gone can not be gone on from', async () => {
+  test('retrieves and deletes; what is gone cannot be gone on from', async () => {
     const answer = await openai.responses.create({ model, input: 'Hello', metadata: { trace: '7' } });
     const stored = await openai.responses.retrieve(answer.id);
     expect(stored).toEqual(answer);

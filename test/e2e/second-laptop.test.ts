@@ -95,7 +95,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     const list = JSON.parse((await atHome('devices', '--json')).stdout) as { id: string }[];
     expect(await atHome('devices', 'revoke', list[0]!.id)).toMatchObject({ code: 0 });
     expect(await onLaptop('/v1/models')).toMatchObject({ status: 401, body: expect.stringContaining('pair') });
-    await until(() => laptop.log().includes('Home can not be reached.'));
+    await until(() => laptop.log().includes('Home cannot be reached.'));
     await laptop.stop();
     const invitation = await invite('--bearer');
     const again = await until(async () => {
@@ -132,7 +132,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     gateway.process.kill('SIGTERM');
     await once(gateway.process, 'exit');
     expect((await onLaptop('/v1/models')).status).toBeGreaterThanOrEqual(502);
-    await until(() => laptop.log().includes('Home can not be reached.'));
+    await until(() => laptop.log().includes('Home cannot be reached.'));
     // The last of two flags counts.
     const back = await startServer({ home, within: network.home.within, args: ['--expose', '--port', String(port)] });
     gateway = { ...back, stop: async () => (await back.stop(), rm(home, { recursive: true, force: true })) };

@@ -35,7 +35,7 @@ test('a change is told by its name, never by its value', async () => {
   }
 });
 
-test('what is refused, or can not be written, is not told', async () => {
+test('what is refused, or cannot be written, is not told', async () => {
   await makeIdentity();
   expect(await cli('settings', 'set', 'server.port', '70000')).toMatchObject({ code: 1 });
   expect(await cli('settings', 'set', 'server.prot', '1')).toMatchObject({ code: 2 });
@@ -51,7 +51,7 @@ test('without an identity there is nothing to seal with: no entry, and no databa
   expect(await readdir(home)).toEqual(['settings.json']);
 });
 
-test('where the log can not be sealed nothing is changed', async () => {
+test('where the log cannot be sealed nothing is changed', async () => {
   await makeIdentity();
   await rm(join(home, 'vault.key'));
   const answer = await cli('settings', 'set', 'server.port', '4001');

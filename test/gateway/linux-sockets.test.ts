@@ -93,7 +93,7 @@ describe.runIf(endianness() === 'LE')('the row of the other end', () => {
     expect(await find(V4)).toBe(1000);
   });
 
-  test('a table that can not be read tells nobody', async () => {
+  test('a table that cannot be read tells nobody', async () => {
     const readTable: ReadTable = async function* () {
       yield Buffer.from(HEADING);
       throw new Error('EMFILE');

@@ -316,7 +316,7 @@ function refuseShift(): never {
 }
 
 function refuseSchema(cause: unknown): never {
-  throw new ServiceError('unsupported', 'This model can not be held to that JSON schema.', {
+  throw new ServiceError('unsupported', 'This model cannot be held to that JSON schema.', {
     param: 'response_format',
     cause,
   });

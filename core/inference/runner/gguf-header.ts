@@ -31,14 +31,14 @@ export async function checkGgufHeader(path: string): Promise<void> {
 export function damagedModel(cause?: unknown): ServiceError {
   return new ServiceError(
     'engine_failed',
-    'The model file can not be loaded: it is damaged, or not a GGUF chat model.',
+    'The model file cannot be loaded: it is damaged, or not a GGUF chat model.',
     { cause },
   );
 }
 
 async function readHeader(path: string): Promise<Buffer> {
   const file = await open(path).catch((cause: unknown) => {
-    throw new ServiceError('engine_failed', 'The model file can not be read.', { cause });
+    throw new ServiceError('engine_failed', 'The model file cannot be read.', { cause });
   });
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0);

@@ -164,7 +164,7 @@ test('a call for which there is no room in time was never sent', async () => {
   expect((await client.fetch('/d', post)).status).toBe(200);
 });
 
-test('a relay that can not be joined is not asked again at once, and joined when it can be', async () => {
+test('a relay that cannot be joined is not asked again at once, and joined when it can be', async () => {
   const relayed = await startRelayed(echo);
   await relayed.killRelay();
   let nowMs = Date.now();

@@ -188,7 +188,7 @@ test('who listens hears of all that comes and goes, until they leave', () => {
   expect(heard).toHaveLength(4);
 });
 
-describe('where the audit log can not be written', () => {
+describe('where the audit log cannot be written', () => {
   test('a yes is not given, and may be given later', async () => {
     const { outcome } = ask();
     disk.isFull = true;

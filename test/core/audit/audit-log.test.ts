@@ -129,7 +129,7 @@ describe('entries', () => {
     expect(verify()).toEqual({ intact: true, count: 0 });
   });
 
-  test('can not be changed or taken out by a mistake of ours', () => {
+  test('cannot be changed or taken out by a mistake of ours', () => {
     fill(2);
     for (const sql of ["UPDATE audit_log SET entry = '{}'", 'DELETE FROM audit_log WHERE seq = 2']) {
       expect(() => database.prepare(sql).run()).toThrow('append-only');

@@ -51,7 +51,7 @@ test('what was counted is told at the end, too', () => {
   expect(entries).toHaveLength(1);
 });
 
-test('a log that can not be written loses nothing', () => {
+test('a log that cannot be written loses nothing', () => {
   const { time, entries, errors, disk, tally } = setUp();
   disk.isFull = true;
   tally.note('forged');

@@ -69,6 +69,6 @@ test('a start that nobody waits for any more is ended with its reason', async ()
   expect(deaths).toEqual([]);
 });
 
-test('a runner that can not be started is a failure in words, not a wait', async () => {
+test('a runner that cannot be started is a failure in words, not a wait', async () => {
   await expect(start('no-such-runner.mjs')).rejects.toMatchObject({ code: 'engine_failed' });
 });

@@ -95,7 +95,7 @@ describe('how long', () => {
     expect(rowCount()).toBe(0);
   });
 
-  test('a conversation that goes on for longer stays whole, but its old responses can not be fetched', () => {
+  test('a conversation that goes on for longer stays whole, but its old responses cannot be fetched', () => {
     store.save('owner', response('a'));
     time += RESPONSE_LIFETIME_MS - 1;
     store.save('owner', response('b', 'a'));

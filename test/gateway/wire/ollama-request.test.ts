@@ -118,7 +118,7 @@ describe('what generate refuses', () => {
   ])('%s in %j', (param, fields) => refuses(() => generate(fields), param));
 });
 
-test('show takes model or name, and nothing that it can not show', () => {
+test('show takes model or name, and nothing that it cannot show', () => {
   expect(parseShowRequest({ model: 'm' })).toBe('m');
   expect(parseShowRequest({ name: 'm' })).toBe('m');
   expect(parseShowRequest({ model: '', name: 'm', verbose: false })).toBe('m');

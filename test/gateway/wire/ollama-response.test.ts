@@ -166,7 +166,7 @@ describe('what ends a stream', () => {
   });
 
   test.each(['[1]', '"x"', '{"a":', '7'])(
-    'arguments such as %s, which this style can not carry, are an error',
+    'arguments such as %s, which this style cannot carry, are an error',
     async (input) => {
       const call: ModelStreamPart = { type: 'tool-call', toolCallId: 'a', toolName: 'f', input };
       expect(parseLines(await streamText('chat', [start, call])).at(-1)).toEqual({

@@ -117,7 +117,7 @@ describe('a key that was made', () => {
   });
 
   test.each([{ label: '' }, { label: 'a\nb' }, { lifetimeS: 0 }, { lifetimeS: 0.5 }, { agentIndex: -1 }])(
-    'can not be wished for with %j',
+    'cannot be wished for with %j',
     (wish) => {
       expect(() => keys.create(wish)).toThrow(RangeError);
       expect(keys.list()).toEqual([]);

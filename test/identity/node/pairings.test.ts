@@ -96,7 +96,7 @@ describe('an invite', () => {
   });
 
   test.each([{ lifetimeS: 59 }, { lifetimeS: 3601 }, { lifetimeS: 60.5 }, { agentIndex: -1 }])(
-    'can not be wished for with %j',
+    'cannot be wished for with %j',
     (wish) => {
       expect(() => pairings.invites.create(wish)).toThrow(RangeError);
       expect(pairings.invites.list()).toEqual([]);
@@ -189,7 +189,7 @@ describe('a device', () => {
     ['a name', { name: 'a\u001b[2J', platform: 'linux' }],
     ['a platform', { name: 'a', platform: '' }],
     ['a model', { name: 'a', platform: 'linux', model: 'x'.repeat(65) }],
-  ])('is not paired with %s that can not be shown', (_, bad) => {
+  ])('is not paired with %s that cannot be shown', (_, bad) => {
     const { invite } = pairings.invites.create({});
     const attempt = () => pairings.devices.redeem({ inviteId: invite.id, deviceKey: phone, description: bad, gateway });
     expect(attempt).toThrow(RangeError);
@@ -204,7 +204,7 @@ describe('a device', () => {
     expect(pairings.keys.list().map(({ label }) => label)).toEqual([`${'🜁'.repeat(55)} (bearer)`, name]);
   });
 
-  test('is all or nothing: where the audit log can not have it, nothing happened', async () => {
+  test('is all or nothing: where the audit log cannot have it, nothing happened', async () => {
     const deaf = open(() => {
       throw new Error('the log is full');
     });
