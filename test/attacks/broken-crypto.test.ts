@@ -1,5 +1,6 @@
 /** A machine whose cryptography computes wrong: nothing is served with it. */
 import { spawn } from 'node:child_process';
+import * as nodeCrypto from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,7 +25,15 @@ const FAULTS = {
       if (typeof digest !== 'string') digest[0] ^= 1;
       return digest;
     };`,
+  'ML-KEM-768': `const encapsulate = crypto.encapsulate;
+    crypto.encapsulate = (...args) => {
+      const made = encapsulate(...args);
+      made.sharedKey[0] ^= 1;
+      return made;
+    };`,
 };
+
+const hasMlKem = 'encapsulate' in nodeCrypto;
 
 /** Starts the service as it was built. @returns how it ended, or that it listens */
 async function serve(fault: string, settings: object = {}) {
@@ -49,11 +58,14 @@ async function serve(fault: string, settings: object = {}) {
 }
 
 describe('a machine that computes wrong', () => {
-  test.each(Object.entries(FAULTS))('%s: the service says so and does not listen', async (name, fault) => {
-    const { outcome, said } = await serve(fault);
-    expect([outcome, said.includes(`${name} computes wrong`)]).toEqual([1, true]);
-    expect(said).not.toContain('    at ');
-  });
+  test.each(Object.entries(FAULTS).filter(([name]) => name !== 'ML-KEM-768' || hasMlKem))(
+    '%s: the service says so and does not listen',
+    async (name, fault) => {
+      const { outcome, said } = await serve(fault);
+      expect([outcome, said.includes(`${name} computes wrong`)]).toEqual([1, true]);
+      expect(said).not.toContain('    at ');
+    },
+  );
 
   test('nothing: the service listens', async () => expect((await serve('')).outcome).toBe('listens'));
 
