@@ -51,6 +51,9 @@ const MALFORMED: Readonly<Record<string, number>> = {
 
 /** Takes over what Node would answer with a status and nothing else. */
 export function refuseMalformed(server: Server): void {
+  server.on('checkExpectation', (_request, response: ServerResponse) =>
+    send(response, { status: 417, type: 'application/json', body: bodyOf(417) }),
+  );
   server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
     if (socket.writable) refuse(socket, MALFORMED[code] ?? 400);
     else socket.destroy();

@@ -30,7 +30,10 @@ export async function admit(
   request: IncomingMessage,
   { allowedOrigins, peers }: Admitting,
 ): Promise<Record<string, string>> {
-  const { headers, socket } = request;
+  const { headers, headersDistinct, socket } = request;
+  // Two names may mean two machines, depending on who reads them (RFC 9112, 3.2).
+  if ((headersDistinct['host']?.length ?? 0) > 1)
+    throw new Refusal('bad_request', 'The request has more than one Host header.');
   const { isLoopback, host, site } = judge(
     { peerAddress: socket.remoteAddress, peer: await peers.of(socket), headers },
     { hostnames: [], machineNames: () => [], allowedOrigins },

@@ -2,15 +2,20 @@
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startRelay } from '../../relay/relay-server.ts';
+import { SUBPROTOCOL } from '../../relay/wire/frame.ts';
 import { isBrowserMissing, launchBrowser } from '../support/browser.ts';
 import { askForInvite } from '../support/invites.ts';
 import { requestAll, type PlainRequest } from '../support/requests.ts';
 import { cliPath, runCli, startServer, type TestServer } from '../support/server.ts';
+
+/** Of a relay's subprotocol, and without the key that every WebSocket needs. */
+const OFFER = `Sec-WebSocket-Protocol: ${SUBPROTOCOL}\r\n`;
 
 const json = { 'content-type': 'application/json' };
 const chat = (stream: boolean) =>
@@ -82,6 +87,34 @@ describe('a web page embeds an answer to learn what is in it', () => {
     const asked = ['/', '/healthz', '/metrics'].map((path) => ({ method: 'GET', path }));
     try {
       expect(await withoutHeaders(`http://127.0.0.1:${relay.port}`, asked)).toEqual([]);
+    } finally {
+      await relay.close();
+    }
+  });
+
+  test('so does every answer of a relay to what is no request, or no WebSocket of a relay', async () => {
+    const relay = await startRelay({ host: '127.0.0.1', port: 0 });
+    const upgrade = 'Host: relay\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n';
+    const sent = {
+      'HTTP/1.1 400 Bad Request': [
+        'no request',
+        `GET / HTTP/1.1\r\n${upgrade}`,
+        `GET / HTTP/1.1\r\n${upgrade}${OFFER}`,
+      ],
+      'HTTP/1.1 417 Expectation Failed': ['GET / HTTP/1.1\r\nHost: relay\r\nExpect: a pony\r\nConnection: close\r\n'],
+      'HTTP/1.1 431 Request Header Fields Too Large': [`GET / HTTP/1.1\r\nHost: ${'a'.repeat(9000)}\r\n`],
+    };
+    try {
+      for (const [status, heads] of Object.entries(sent)) {
+        for (const head of heads) {
+          const socket = connect(relay.port, '127.0.0.1');
+          socket.on('error', () => undefined).write(`${head}\r\n`);
+          const answer = (await text(socket)).toLowerCase();
+          expect(answer.split('\r\n')[0]).toBe(status.toLowerCase());
+          expect(answer).toContain('x-content-type-options: nosniff\r\n');
+          expect(answer).toContain('cross-origin-resource-policy: same-origin\r\n');
+        }
+      }
     } finally {
       await relay.close();
     }

@@ -64,6 +64,21 @@ async function statusesOf(url: string, name: string): Promise<readonly number[]>
 const isRefused = (status: number) => status === 403;
 const refusedOf = (statuses: readonly number[]) => ASKED.filter((_, at) => isRefused(statuses[at]!));
 
+/** The status line of the answer to a request that no client would send. */
+async function answerTo(head: string, { port }: Pick<TestServer, 'port'> = server): Promise<string | undefined> {
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write(`${head}\r\n\r\n`);
+  return (await text(socket)).split('\r\n')[0];
+}
+
+/** With two Host headers, in every order. */
+const TWO_NAMES = [
+  ['127.0.0.1', 'evil.example'],
+  ['evil.example', '127.0.0.1'],
+  ['127.0.0.1', '127.0.0.1'],
+].map((names) => [...names.map((name) => `Host: ${name}`), 'Connection: close'].join('\r\n'));
+
 describe('a page that is sent by another machine calls this one by one of its names', () => {
   test.each([...OWN, LISTED])('by %s the owner is served as ever', async (name) => {
     expect(refusedOf(await statusesOf(server.url, name))).toEqual([]);
@@ -85,14 +100,6 @@ describe('a page that is sent by another machine calls this one by one of its na
     expect(bodies.map(({ body }) => body.includes('"version"'))).toEqual([true, false]);
   });
 
-  /** The status line of the answer to a request that no client would send. */
-  async function answerTo(head: string): Promise<string | undefined> {
-    const socket = connect(server.port, '127.0.0.1');
-    await once(socket, 'connect');
-    socket.write(`${head}\r\n\r\n`);
-    return (await text(socket)).split('\r\n')[0];
-  }
-
   test('without any name (HTTP/1.0) there is inference and no more', async () => {
     expect(await answerTo('GET /v1/models HTTP/1.0')).toBe('HTTP/1.1 200 OK');
     for (const path of ['/admin/keys', '/agents', '/mcp/tools']) {
@@ -101,13 +108,8 @@ describe('a page that is sent by another machine calls this one by one of its na
   });
 
   test('with two names there is nothing, whichever comes first', async () => {
-    for (const names of [
-      ['127.0.0.1', 'evil.example'],
-      ['evil.example', '127.0.0.1'],
-      ['127.0.0.1', '127.0.0.1'],
-    ]) {
-      const head = ['GET /admin/keys HTTP/1.1', ...names.map((name) => `Host: ${name}`), 'Connection: close'];
-      expect(await answerTo(head.join('\r\n'))).toBe('HTTP/1.1 400 Bad Request');
+    for (const names of TWO_NAMES) {
+      expect(await answerTo(`GET /admin/keys HTTP/1.1\r\n${names}`)).toBe('HTTP/1.1 400 Bad Request');
     }
   });
 
@@ -143,6 +145,12 @@ describe('the same against "postern connect", which acts as a paired device', ()
   test.each(OWN)('by %s its user is served', async (name) => {
     const [root, models] = await statusesOf(laptop.url, name);
     expect([root, models]).toEqual([200, 200]);
+  });
+
+  test('with two names there is nothing, whichever comes first', async () => {
+    for (const names of TWO_NAMES) {
+      expect(await answerTo(`GET / HTTP/1.1\r\n${names}`, laptop)).toBe('HTTP/1.1 400 Bad Request');
+    }
   });
 
   test.each([...AMBIGUOUS, ...FOREIGN, LISTED])('by %s there is nothing', async (name) => {
