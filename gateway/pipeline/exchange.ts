@@ -37,7 +37,7 @@ export interface OverChannel {
   readonly kind: 'channel';
   /** The device whose session it is. Without one the request is refused. */
   readonly caller: Caller | undefined;
-  readonly body: Uint8Array;
+  readonly body: readonly Uint8Array[];
 }
 
 export interface Answer {

@@ -113,7 +113,7 @@ class Visit {
     const route = this.#target?.wants === 'answer' ? this.#target.route : undefined;
     const keep = isLetIn(found) && route?.handle !== undefined;
     // What is inside a sealed call was counted there.
-    if (via.kind === 'channel') return readBody([via.body], { keep, takeTurn, lease: UNCOUNTED });
+    if (via.kind === 'channel') return readBody(via.body, { keep, takeTurn, lease: UNCOUNTED });
     const { request } = via;
     const length = declaredLength(headers);
     if (length === 0 || method === 'GET' || method === 'HEAD') return new RequestBody({ keep });

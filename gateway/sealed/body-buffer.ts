@@ -2,8 +2,6 @@
  * The body of a request as it comes, copied into blocks of its own: what its records were padded with, and how many of
  * them there are, takes no memory here. So what is counted is what is held.
  */
-import { concatBytes } from '../../channel/bytes.ts';
-
 const MIN_BLOCK_BYTES = 1024;
 const MAX_BLOCK_BYTES = 65_536;
 
@@ -36,13 +34,12 @@ export class BodyBuffer {
     return true;
   }
 
-  /** All that came, in one piece. Nothing is appended afterwards. */
-  whole(): Uint8Array {
-    const last = this.#blocks.pop() ?? this.#free;
-    const whole = concatBytes(...this.#blocks, last.subarray(0, last.length - this.#free.length));
+  /** All that came, none longer than 64 KiB: to copy 32 MiB into one would hold up everybody. Nothing is appended afterwards. */
+  pieces(): readonly Uint8Array[] {
+    const last = this.#blocks.pop();
+    if (last !== undefined) this.#blocks.push(last.subarray(0, last.length - this.#free.length));
     this.#free = new Uint8Array();
-    this.#blocks = [whole];
-    return whole;
+    return this.#blocks;
   }
 
   /** Lets go of it. @returns what is not held any more */

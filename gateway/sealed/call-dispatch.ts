@@ -1,5 +1,6 @@
 /** What is done with a whole call: a pairing is confirmed, another call is stopped or taken up again, or a route runs. */
 import { formatBase64url } from '../../channel/base64url.ts';
+import { concatBytes } from '../../channel/bytes.ts';
 import type { CallHead, CallReference, HeaderList, RequestHead } from '../../channel/head.ts';
 import type { Database } from '../../core/storage/database.ts';
 import type { SetTimer } from '../../core/timer.ts';
@@ -9,7 +10,7 @@ import type { Pairings } from '../access-key-source.ts';
 import { outwardError, RequestError } from '../errors.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 import type { CallTable } from './call-table.ts';
-import { createActions, hashRequest, type Begun } from './idempotency.ts';
+import { createActions, type Begun } from './idempotency.ts';
 import { allowedHeaders, type InnerAnswer, type RunInner } from './inner-request.ts';
 import type { DiscoveryDesk } from './discovery-desk.ts';
 import { createPairingDesk, type DeskOptions, type PairingDesk } from './pairing-desk.ts';
@@ -92,6 +93,7 @@ class Dispatch {
       head: head.head,
       headers: allowedHeaders(head.head.headers),
       body: request.body(),
+      digest: () => request.digest(),
       device,
       source,
     });
@@ -106,7 +108,7 @@ class Dispatch {
       throw new RequestError('method_not_allowed', 'This address takes POST.', { headers: { allow: 'POST' } });
     }
     if (head.head.idempotencyKey === undefined) throw keyMissing();
-    const answer = await this.#pair(call, request.body(), source);
+    const answer = await this.#pair(call, concatBytes(...request.body()), source);
     putWhole(call.log, { status: 200, headers: JSON_HEADERS }, answer);
   }
 
@@ -152,11 +154,11 @@ class Dispatch {
     await putStream(call.log, { head, body: pieces }, { ...this.#options, tickMs: 0 });
   }
 
-  async #route(call: SealedCall, { head, headers, body, device, source }: Asked): Promise<void> {
+  async #route(call: SealedCall, { head, headers, body, digest, device, source }: Asked): Promise<void> {
     if (this.#options.calls.memoryOf(call.deviceKey).isScarce()) throw tooMuchUnread();
     call.canBeAttached = true;
     const isSafe = head.method === 'GET' || head.method === 'HEAD';
-    if (!isSafe) this.#begin(call, { head, headers, body, device });
+    if (!isSafe) this.#begin(call, { head, digest, device });
     call.isKept = !isSafe;
     const { scope, kid } = device;
     const inner = await this.#options.run(
@@ -171,11 +173,11 @@ class Dispatch {
   }
 
   /** @throws {RequestError} for an action that was begun before, or can't be told from others */
-  #begin(call: SealedCall, { head, headers, body, device }: Omit<Asked, 'source'>): void {
+  #begin(call: SealedCall, { head, digest, device }: Pick<Asked, 'head' | 'digest' | 'device'>): void {
     const { idempotencyKey: key } = head;
     if (key === undefined) throw keyMissing();
-    const requestHash = hashRequest(head, headers, body);
-    refuseRepeat(this.actions.begin({ deviceId: device.id, key, requestHash, call: call.reference }));
+    const action = { deviceId: device.id, key, requestHash: digest(), call: call.reference };
+    refuseRepeat(this.actions.begin(action));
   }
 }
 
@@ -183,7 +185,9 @@ interface Asked {
   readonly head: RequestHead;
   /** Those that count. */
   readonly headers: HeaderList;
-  readonly body: Uint8Array;
+  readonly body: readonly Uint8Array[];
+  /** Of all that its handler sees. */
+  readonly digest: () => Uint8Array;
   readonly device: DeviceRecord;
   readonly source: SealedSource;
 }

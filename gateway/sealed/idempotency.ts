@@ -2,7 +2,7 @@
  * Which actions of which device were begun: a repeat of one, however late and by whomever it was held back, begins
  * nothing. Kept longer than any session takes calls, and on the disk, so that a restart forgets none.
  */
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import type { CallReference } from '../../channel/head.ts';
 import { asSessionId } from '../../channel/keys.ts';
 import { migrate, type Database } from '../../core/storage/database.ts';
@@ -103,14 +103,10 @@ function judge({ request_hash, session_id, call_number }: Row, requestHash: Uint
   return { result: 'repeat', call: { sessionId: asSessionId(new Uint8Array(session_id)), callNumber: call_number } };
 }
 
-/** All of a request that its handler sees. */
-export function hashRequest(
+/** Of all of a request that its handler sees; its body is added as it comes, since all of it at once takes long. */
+export function startRequestHash(
   { method, path, query = '' }: Pick<RequestHead, 'method' | 'path' | 'query'>,
   headers: HeaderList,
-  body: Uint8Array,
-): Uint8Array {
-  return createHash('sha256')
-    .update(JSON.stringify([method, path, query, headers]))
-    .update(body)
-    .digest();
+): Hash {
+  return createHash('sha256').update(JSON.stringify([method, path, query, headers]));
 }

@@ -10,7 +10,8 @@ import { RequestError } from '../errors.ts';
 import type { Exchange, OverChannel, Pipeline } from '../pipeline/exchange.ts';
 
 export interface InnerRequest extends Pick<RequestHead, 'method' | 'path' | 'query' | 'headers'> {
-  readonly body: Uint8Array;
+  /** In pieces, none too long for one turn. */
+  readonly body: readonly Uint8Array[];
   readonly signal: AbortSignal;
 }
 

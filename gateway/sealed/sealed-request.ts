@@ -2,11 +2,14 @@
  * The request inside a sealed call, as its records open: head and body, whole before anything is done with it. What
  * cannot be taken is noted and the rest of it let go, so that the refusal can be sealed like any other answer.
  */
+import type { Hash } from 'node:crypto';
 import { decodeCallHead, type CallHead } from '../../channel/head.ts';
 import type { CallEvent } from '../../channel/received-call.ts';
 import { RequestError } from '../errors.ts';
 import type { BodyBudget } from './body-budget.ts';
 import { BodyBuffer } from './body-buffer.ts';
+import { startRequestHash } from './idempotency.ts';
+import { allowedHeaders } from './inner-request.ts';
 
 interface RequestLimits {
   /** Under which the budget counts. */
@@ -21,6 +24,8 @@ export class SealedRequest {
   readonly #limits: RequestLimits;
   readonly #maxBytes: number;
   readonly #body: BodyBuffer;
+  /** Of one that asks for something: `idempotency.ts` tells it from others by this. */
+  readonly #hash: Hash | undefined;
   #bytes = 0;
   #refusal: RequestError | undefined;
   #state: 'open' | 'whole' | 'given up' = 'open';
@@ -30,7 +35,9 @@ export class SealedRequest {
     this.head = decodeCallHead(headData);
     this.#limits = limits;
     this.#body = new BodyBuffer((bytes) => limits.budget.reserve(limits.device, bytes));
-    this.#maxBytes = limits.maxBodyBytes(this.head);
+    const { head } = this;
+    this.#hash = head.kind === 'request' ? startRequestHash(head.head, allowedHeaders(head.head.headers)) : undefined;
+    this.#maxBytes = limits.maxBodyBytes(head);
     if ((this.#declaredBytes ?? 0) > this.#maxBytes) this.#refuse(tooLarge(this.#maxBytes));
   }
 
@@ -45,10 +52,16 @@ export class SealedRequest {
     else this.#finish();
   }
 
-  /** @throws {RequestError} where the body was not to be taken */
-  body(): Uint8Array {
+  /** In the order in which it came. @throws {RequestError} where the body was not to be taken */
+  body(): readonly Uint8Array[] {
     if (this.#refusal !== undefined) throw this.#refusal;
-    return this.#body.whole();
+    return this.#body.pieces();
+  }
+
+  /** Once, of a whole request. */
+  digest(): Uint8Array {
+    if (this.#hash === undefined) throw new TypeError('this asks for nothing');
+    return this.#hash.digest();
   }
 
   /** Lets go of the body. */
@@ -64,7 +77,8 @@ export class SealedRequest {
     this.#bytes += data.length;
     if (this.#refusal !== undefined) return;
     if (this.#bytes > this.#maxBytes) return this.#refuse(tooLarge(this.#maxBytes));
-    if (!this.#body.append(data)) this.#refuse(tooMuch());
+    if (this.#body.append(data)) this.#hash?.update(data);
+    else this.#refuse(tooMuch());
   }
 
   #finish(): void {

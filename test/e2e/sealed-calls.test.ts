@@ -137,7 +137,7 @@ describe('inside a call', () => {
   test('a request that has lost its caller is refused', async () => {
     const { createGatewayOf } = await import('../support/bare-gateway.ts');
     const { runInner } = createGatewayOf();
-    const asked = { method: 'GET', path: '/v1/models', headers: [], body: new Uint8Array() };
+    const asked = { method: 'GET', path: '/v1/models', headers: [], body: [] };
     const answer = await runInner({ ...asked, signal: new AbortController().signal }, undefined);
     expect(answer.status).toBe(403);
   });

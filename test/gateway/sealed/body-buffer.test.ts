@@ -15,10 +15,10 @@ test('gives back what came, and holds no more than twice as much', () => {
       expect(body.heldBytes).toBe(reserved);
       expect(reserved).toBeGreaterThanOrEqual(all.length);
       expect(reserved).toBeLessThanOrEqual(Math.max(1024, 2 * all.length));
-      expect(body.whole()).toEqual(all);
-      expect(body.whole()).toEqual(all);
+      expect(concatBytes(...body.pieces())).toEqual(all);
+      expect(concatBytes(...body.pieces())).toEqual(all);
       expect(body.clear()).toBe(reserved);
-      expect([body.heldBytes, body.clear(), body.whole().length]).toEqual([0, 0, 0]);
+      expect([body.heldBytes, body.clear(), concatBytes(...body.pieces()).length]).toEqual([0, 0, 0]);
     }),
     runs(2000),
   );
@@ -30,8 +30,17 @@ test('keeps none of the memory that the data came in', () => {
   for (let count = 0; count < 100; count++) body.append(record.subarray(4, 5));
   record.fill(0);
   expect(body.heldBytes).toBe(1024);
-  expect(body.whole()).toEqual(new Uint8Array(100).fill(7));
-  expect(body.whole().buffer.byteLength).toBe(100);
+  expect(concatBytes(...body.pieces())).toEqual(new Uint8Array(100).fill(7));
+  expect(concatBytes(...body.pieces()).buffer.byteLength).toBe(100);
+});
+
+test('hands it out in pieces, however long it is: one copy of 32 MiB would hold everybody up', () => {
+  const body = new BodyBuffer(() => true);
+  const record = new Uint8Array(65_000).fill(7);
+  for (let count = 0; count < 500; count++) body.append(record);
+  const lengths = body.pieces().map(({ length }) => length);
+  expect(Math.max(...lengths)).toBeLessThanOrEqual(65_536);
+  expect(lengths.reduce((sum, length) => sum + length, 0)).toBe(500 * 65_000);
 });
 
 test('takes nothing more where there is no memory for it', () => {

@@ -8,7 +8,7 @@ import { asSessionId } from '../../../channel/keys.ts';
 import { openDatabase, type Database } from '../../../core/storage/database.ts';
 import {
   createActions,
-  hashRequest,
+  startRequestHash,
   KEPT_MS,
   MAX_ACTIONS,
   type Action,
@@ -37,7 +37,9 @@ const key = (name: number): Uint8Array => {
 const action = (more: { device?: string; name?: number; body?: string; callNumber?: number } = {}): Action => ({
   deviceId: more.device ?? 'phone',
   key: key(more.name ?? 1),
-  requestHash: hashRequest({ method: 'POST', path: '/v1/x' }, [], Buffer.from(more.body ?? '')),
+  requestHash: startRequestHash({ method: 'POST', path: '/v1/x' }, [])
+    .update(more.body ?? '')
+    .digest(),
   call: { sessionId: asSessionId(new Uint8Array(16)), callNumber: more.callNumber ?? 0 },
 });
 
@@ -134,6 +136,6 @@ test('another request is one that differs in anything that its handler sees', ()
     [{ method: 'POST', path: '/a' }, [['accept', 'b']], ''],
     [{ method: 'POST', path: '/a' }, [], 'b'],
   ] as const;
-  const hashes = asked.map(([head, headers, body]) => Buffer.from(hashRequest(head, headers, Buffer.from(body))));
+  const hashes = asked.map(([head, headers, body]) => startRequestHash(head, headers).update(body).digest());
   expect(new Set(hashes.map((hash) => hash.toString('hex'))).size).toBe(asked.length);
 });
