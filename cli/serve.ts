@@ -1,7 +1,9 @@
 /** `postern serve`: settings, the lock on the home, and words for whoever started it. */
+import { flushCompileCache } from 'node:module';
 import { lockHome, readRunFile, removeRunFile } from '../core/config/home.ts';
 import { readSettingsFile, resolveSettings, type Settings } from '../core/config/settings.ts';
 import { trustClock } from '../core/storage/durable-clock.ts';
+import { setProcessTimer } from '../core/timer.ts';
 import { reachableUrls } from './addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { clockLagText } from './clock-lag.ts';
@@ -41,6 +43,9 @@ Example:
   run: serveUntilStopped,
 };
 
+/** After the start, when the next one's time may be saved without taking this one's. */
+const SETTLED_MS = 1000;
+
 async function serveUntilStopped(input: CommandInput, context: CommandContext): Promise<0> {
   const { home, terminal } = context;
   const settings = await readSettings(input, context);
@@ -55,6 +60,8 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
     if (settings['server.expose']) sayExposed(running, settings, context);
     sayRelays(settings['relay.urls'], context);
     if (settings['server.allowedOrigins'].includes('*')) sayOpenToPages(context);
+    // What was compiled would be kept by an orderly end alone.
+    setProcessTimer(SETTLED_MS, flushCompileCache);
     await untilEither(context.stop, running.shutDown);
     terminal.say('Stopping ...');
     await endService(running, context.stopNow);
