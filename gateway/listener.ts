@@ -2,7 +2,7 @@
  * The listening sockets: one or two, since `localhost` is an IPv4 and an IPv6 address, with one set of limits and one
  * orderly end.
  */
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { SetTimer } from '../core/timer.ts';
@@ -10,6 +10,7 @@ import { bindAll } from './bind.ts';
 import { Connection } from './connection.ts';
 import { RequestError } from './errors.ts';
 import { ANSWER_HEADERS } from './guard.ts';
+import { createServer } from './http/node-http.ts';
 import { answerMalformed } from './malformed-request.ts';
 import type { ConnectionCounts } from './route.ts';
 

@@ -2,10 +2,10 @@
  * What Node can't make a request of, and would answer by itself with a status and nothing else: what is no HTTP, breaks
  * its rules, or takes too long to come. It is answered in our shape, and the connection is closed.
  */
-import { STATUS_CODES } from 'node:http';
 import { isRecord } from '../core/json.ts';
 import { outwardError, RequestError } from './errors.ts';
 import { ANSWER_HEADERS } from './guard.ts';
+import { STATUS_CODES } from './http/node-http.ts';
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
 /** @param error ours, or what the parser or a timer of Node says. @returns a whole answer, as it goes over the wire */

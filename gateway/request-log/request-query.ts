@@ -1,6 +1,6 @@
 /** Which requests of the log are meant: the query of `GET /admin/requests`, and the flags of `postern logs`. */
-import { METHODS } from 'node:http';
-import { z } from 'zod';
+import * as z from 'zod';
+import { METHODS } from '../http/node-http.ts';
 import { RequestError } from '../errors.ts';
 import { REQUEST_SOURCES, type RequestSource } from './request-entry.ts';
 
