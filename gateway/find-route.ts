@@ -1,13 +1,15 @@
 /** The row of the route table that an address belongs to, for whoever asks without sending a request. */
 import { NO_BODY_BYTES } from './bounds.ts';
-import { createRouter } from './pipeline/router.ts';
+import { createRouter, type Router } from './pipeline/router.ts';
 import type { Route } from './route.ts';
 import { routes } from './routes.ts';
 
-const router = createRouter(routes);
+/** Made for whoever asks first: most programs don't. */
+let router: Router | undefined;
 
 /** `undefined` where there is none. */
 export function findRoute(method: string, path: string): Route | undefined {
+  router ??= createRouter(routes);
   try {
     const target = router.find(method, path);
     return target?.wants === 'answer' ? target.route : undefined;

@@ -1,7 +1,7 @@
 /** Which row of the route table a request is for, and what it wants of it. */
-import findMyWay, { type HTTPMethod } from 'find-my-way';
+import findMyWay from 'find-my-way';
 import { RequestError } from '../errors.ts';
-import type { Method, Route } from '../route.ts';
+import type { Route } from '../route.ts';
 import { withoutAlias } from '../path-alias.ts';
 
 export interface Target {
@@ -19,50 +19,59 @@ export interface Target {
 export interface Router {
   /**
    * @param url as the client wrote it
-   * @returns undefined where there is nothing at this address, or where its method is one that we never heard of
+   * @returns undefined where there is nothing at this address, or where it has no such method and is not asked for one of ours
    * @throws {RequestError} `bad_request` for an address that can't be read
    */
   find(method: string, url: string): Target | undefined;
 }
 
-const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'DELETE'];
+/** Those that some row has, or that clients try where there is one: they are told what a path takes. */
+const OTHER_METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'DELETE', 'PATCH']);
 
 /** Longer than any id, ours or a model's. */
 const MAX_PARAMETER_LENGTH = 512;
 
-type Row = Omit<Target, 'params'>;
-
 export function createRouter(routes: readonly Route[]): Router {
-  // An address that can't be read has a handler as well, and no row.
+  // An address that can't be read has a handler as well, and no rows.
   const router = findMyWay({
     maxParamLength: MAX_PARAMETER_LENGTH,
     querystringParser: () => undefined,
     onBadUrl: () => undefined,
   });
-  const rows = new Map<unknown, Row>();
-  const add = (method: HTTPMethod, path: string, row: Row): void => {
+  const paths = new Map<unknown, Siblings>();
+  for (const [path, siblings] of byPath(routes)) {
     const handler = (): void => undefined;
-    rows.set(handler, row);
-    router.on(method, path, handler);
-  };
-  for (const [path, siblings] of byPath(routes)) addPath(path, siblings, add);
+    paths.set(handler, siblings);
+    // For every method: there is one tree, and the rows of a path are looked through here.
+    router.on('GET', path, handler);
+  }
   return {
     find(method, url) {
-      const known = KNOWN_METHODS.find((one) => one === method);
-      const found = known === undefined ? null : router.find(known, withoutAlias(url));
+      const found = router.find('GET', withoutAlias(url));
       if (found === null) return undefined;
-      const row = rows.get(found.handler);
-      if (row === undefined) throw new RequestError('bad_request', 'The address is malformed.');
+      const siblings = paths.get(found.handler);
+      if (siblings === undefined) throw new RequestError('bad_request', 'The address is malformed.');
       const params = textParameters(found.params);
       // A name is never empty.
-      return Object.values(params).includes('') ? undefined : { ...row, params };
+      if (Object.values(params).includes('')) return undefined;
+      const row = rowFor(method, siblings);
+      return row && { ...row, params, siblings };
     },
   };
 }
 
-const KNOWN_METHODS = [...METHODS, 'HEAD', 'OPTIONS', 'PATCH'] as const;
+type Siblings = readonly [Route, ...Route[]];
 
-function byPath(routes: readonly Route[]): ReadonlyMap<string, readonly [Route, ...Route[]]> {
+function rowFor(method: string, siblings: Siblings): Pick<Target, 'route' | 'wants'> | undefined {
+  const [first] = siblings;
+  const wanted = method === 'HEAD' ? 'GET' : method;
+  const route = siblings.find((one) => one.method === wanted);
+  if (route !== undefined) return { route, wants: 'answer' };
+  if (method === 'OPTIONS') return { route: first, wants: 'preflight' };
+  return OTHER_METHODS.has(method) ? { route: first, wants: 'other' } : undefined;
+}
+
+function byPath(routes: readonly Route[]): ReadonlyMap<string, Siblings> {
   const paths = new Map<string, [Route, ...Route[]]>();
   for (const route of routes) {
     const siblings = paths.get(route.path);
@@ -70,21 +79,6 @@ function byPath(routes: readonly Route[]): ReadonlyMap<string, readonly [Route, 
     else siblings.push(route);
   }
   return paths;
-}
-
-function addPath(
-  path: string,
-  siblings: readonly [Route, ...Route[]],
-  add: (method: HTTPMethod, path: string, row: Row) => void,
-): void {
-  const [first] = siblings;
-  for (const route of siblings) {
-    add(route.method, path, { route, siblings, wants: 'answer' });
-    if (route.method === 'GET') add('HEAD', path, { route, siblings, wants: 'answer' });
-  }
-  add('OPTIONS', path, { route: first, siblings, wants: 'preflight' });
-  const others = METHODS.filter((method) => siblings.every((route) => route.method !== method));
-  for (const method of [...others, 'PATCH'] as const) add(method, path, { route: first, siblings, wants: 'other' });
 }
 
 function textParameters(parameters: Readonly<Record<string, string | undefined>>): Record<string, string> {
