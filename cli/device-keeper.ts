@@ -2,7 +2,7 @@
  * The paired devices as the command line reaches them: through the server that runs, which ends what a revoked device
  * has under way; where none runs, in the database itself.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { migrate } from '../core/storage/database.ts';
 import { deviceResourceSchema, encodeDevice, type DeviceResource } from '../gateway/wire/pairings.ts';
 import type { Revocation } from '../identity/node/key-revocation.ts';

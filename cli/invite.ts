@@ -1,7 +1,7 @@
 /** `postern invite`: shows a device what it needs to be paired, and waits for it. */
 import { writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
-import { z } from 'zod';
+import * as z from 'zod';
 import { MAX_INVITE_LIFETIME_S, MIN_INVITE_LIFETIME_S } from '../identity/node/invite-registry.ts';
 import {
   inviteResourceSchema,

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { migrate, openDatabase, type Database } from '../core/storage/database.ts';
 import { durableNow } from '../core/storage/durable-clock.ts';
 import {

@@ -1,6 +1,6 @@
 /** Where the package lies, and which version it is. The compiled files are one folder deeper than their sources. */
 import { existsSync, readFileSync } from 'node:fs';
-import { z } from 'zod';
+import * as z from 'zod';
 
 export const packageRoot = findRoot(new URL('.', import.meta.url));
 

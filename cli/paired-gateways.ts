@@ -11,7 +11,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { decodeUtf8, utf8ToBytes } from '../channel/bytes.ts';
 import { deviceEntry, findPairedDevice, type PairedDevice, type SecretStorage } from '../clients/sdk/index.ts';
 import { quoted } from '../core/printable.ts';

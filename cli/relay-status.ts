@@ -1,5 +1,5 @@
 /** `postern relay status`, and the lines on relays that other commands share. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { relayResourceSchema, type RelayResource } from '../gateway/relays.ts';
 import { UsageError, type CommandContext, type CommandInput, type ExitCode } from './command.ts';
 import { formatBytes } from './format-bytes.ts';

@@ -1,5 +1,5 @@
 /** A JSON value into what a codec may rely on: the schema's output, or an error that names one field in few words. */
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { RequestError } from './errors.ts';
 
 /**

@@ -2,7 +2,7 @@
  * The OpenAPI document: made from the route table and the very schemas that parse the bodies, so that it can't say
  * anything else than what is served. https://spec.openapis.org/oas/v3.1.1.html
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { AccessClass } from './policy.ts';
 import type { Route } from './route.ts';
 

@@ -1,5 +1,5 @@
 /** The relays that this gateway holds a way to, as its devices are told of them and as its owner sees them. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { formatBase32 } from '../identity/base32.ts';
 import type { InviteRelay } from '../identity/invite-code.ts';
 

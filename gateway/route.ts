@@ -2,7 +2,7 @@
  * What a route is: who may call it, how large its body may be, in which style it fails, and a handler that is a plain
  * function from a request to a reply, so that it can be tested without a port.
  */
-import type { z } from 'zod';
+import type * as z from 'zod';
 import type { ApprovalQueue } from '../core/approvals/approval-queue.ts';
 import type { LocalInference } from '../core/inference/local-inference.ts';
 import type { ModelCatalog } from '../core/inference/model-catalog.ts';

@@ -1,5 +1,5 @@
 /** `postern models ps`, `load`, `unload`: what the running service has loaded. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { CommandError, UsageError, type CommandContext, type CommandInput, type ExitCode } from '../command.ts';
 import { formatBytes } from '../format-bytes.ts';
 import { requireLiveServer } from '../live-server.ts';

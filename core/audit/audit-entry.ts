@@ -2,7 +2,7 @@
  * What the audit log can tell: a closed list of kinds, each with its fields and no others. There is no field for a
  * secret or a prompt, and none of free length.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** An id, an address, a reason: words of ours. */
 const name = z.string().min(1).max(100);

@@ -7,7 +7,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRecord } from '../json.ts';
 import { writeFileAtomically } from './atomic-file.ts';
 import { parseBoundedJson } from '../json/json-reader.ts';

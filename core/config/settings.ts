@@ -8,7 +8,7 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRecord } from '../json.ts';
 import { writeFileAtomically } from './atomic-file.ts';
 import { parseBoundedJson } from '../json/json-reader.ts';

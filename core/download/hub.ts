@@ -2,7 +2,7 @@
  * The Hugging Face hub, or a mirror of it: what is in a repository, and where its files are.
  * https://huggingface.co/docs/hub/api
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { DownloadError } from './download-error.ts';
 import type { HttpAnswer, HttpClient } from './http-client.ts';
 import { refusal, type Subject } from './refusal.ts';

@@ -5,7 +5,7 @@
  */
 import { rmSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRecord } from '../json.ts';
 
 const partStateSchema = z.strictObject({

@@ -6,7 +6,7 @@
  * The cache of keys and values is what counts. A layer holds, for each token, `head_count_kv` keys of `key_length`
  * numbers and as many values: with grouped queries that is a fraction of what the number of heads would suggest.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 
 export const memoryFactsSchema = z.strictObject({
   /** All files of the model together. */

@@ -5,7 +5,7 @@
  * The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Its keys are used under their own names.
  */
 import { stat } from 'node:fs/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Database } from '../storage/database.ts';
 import { createFileCache } from './file-cache.ts';
 import { memoryFacts, memoryFactsSchema } from './memory-facts.ts';

@@ -13,7 +13,7 @@ import type {
   LanguageModelV4GenerateResult,
   LanguageModelV4StreamPart,
 } from '@ai-sdk/provider';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ServiceError } from '../errors.ts';
 import { isRecord } from '../json.ts';
 

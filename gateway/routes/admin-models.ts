@@ -1,5 +1,5 @@
 /** `/admin/models*`: which models are loaded, and the owner's hand on that. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { parseBody } from '../json-body.ts';
 import type { Route, Services } from '../route.ts';

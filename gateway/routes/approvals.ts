@@ -1,5 +1,5 @@
 /** `/admin/approvals` and `/admin/events`: what waits for the owner's word, and the owner's word. */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ApprovalOutcome, DecisionResult } from '../../core/approvals/approval-queue.ts';
 import { ServiceError } from '../../core/errors.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';

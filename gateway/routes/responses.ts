@@ -2,7 +2,7 @@
  * `/v1/responses`: Open Responses. Tools that the model calls are run by the client, never here. Responses that a
  * client did not ask to be forgotten can be fetched, deleted and gone on from for a day, by the same caller alone.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   MAX_CONVERSATION_BYTES,
   type ResponseStore,

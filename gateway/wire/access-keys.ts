@@ -1,5 +1,5 @@
 /** Access keys as `/admin/keys` and `postern keys --json` show them. Never the key itself, but in the answer that made it. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { isLabel, MAX_LABEL_CHARACTERS } from '../../identity/access-claims.ts';
 import type { AccessKeyWish } from '../../identity/node/access-key-registry.ts';
 import type { AccessKeyRecord } from '../../identity/node/access-key-table.ts';

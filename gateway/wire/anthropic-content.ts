@@ -5,7 +5,7 @@
  * Blocks of a type that we have no use for are skipped, so that a conversation that another server took part in can go
  * on here; which types those were is noted. Fields without a meaning here (`cache_control`, `citations`) are let be.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { mapped, type Steps } from '../../core/steps.ts';
 import { base64Part, mediaPart, MAX_URL_LENGTH, type MediaPart } from './media-part.ts';
 

@@ -5,7 +5,7 @@
  * user said.
  */
 import type { LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import {

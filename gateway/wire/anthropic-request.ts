@@ -6,7 +6,7 @@
  * `cache_control`, …). What a client may count on and won't get is named in `ignored`. A known field with a value that
  * we can't honour is refused.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inference/model-port.ts';
 import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';

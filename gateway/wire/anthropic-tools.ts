@@ -6,7 +6,7 @@
  * without.
  */
 import type { LanguageModelV4ToolChoice } from '@ai-sdk/provider';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ModelCall } from '../../core/inference/model-port.ts';
 import type { Ignore } from './anthropic-content.ts';
 import { defined } from './defined.ts';

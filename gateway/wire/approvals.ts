@@ -1,5 +1,5 @@
 /** An approval as its owner's programs see it: in `/admin/approvals`, and in the events of `/admin/events`. */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Approval, ApprovalEvent } from '../../core/approvals/approval-queue.ts';
 import { encodeNamedEvent } from './event-stream.ts';
 

@@ -5,7 +5,7 @@
  * all; `ollama-open-calls.ts` finds it.
  */
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
-import { z } from 'zod';
+import * as z from 'zod';
 import { mapped, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { mediaPart, type MediaPart } from './media-part.ts';

@@ -3,7 +3,7 @@
  *
  * The contract wins over Ollama in two things: a digest begins with `sha256:`, and `capabilities` leaves `tools` out.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { InstalledModel } from '../../core/inference/model-catalog.ts';
 import type { ModelDetails } from '../../core/inference/model-details.ts';
 import { RequestError } from '../errors.ts';

@@ -6,7 +6,7 @@
  * conversation too long for the context window is refused with the number of tokens that it holds, whatever `num_ctx`
  * said.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ModelCall, ModelOptions } from '../../core/inference/model-port.ts';
 import { RequestError } from '../errors.ts';
 import { defined } from './defined.ts';

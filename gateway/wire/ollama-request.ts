@@ -8,7 +8,7 @@
  * Ollama has long deprecated (no answer of ours holds one, so what a client sends is another server's).
  */
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
-import { z } from 'zod';
+import * as z from 'zod';
 import { PROVIDER, type ModelCall } from '../../core/inference/model-port.ts';
 import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';

@@ -1,6 +1,6 @@
 /** OpenAI chat completions, the messages: into the model port's prompt. Pure. */
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider';
-import { z } from 'zod';
+import * as z from 'zod';
 import { mapped, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { base64Part, mediaPart, type MediaPart } from './media-part.ts';

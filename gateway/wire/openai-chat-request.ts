@@ -5,7 +5,7 @@
  * honour is refused: an answer that silently differs from what was asked for is worse than none.
  */
 import type { LanguageModelV4ToolChoice, LanguageModelV4FunctionTool } from '@ai-sdk/provider';
-import { z } from 'zod';
+import * as z from 'zod';
 import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inference/model-port.ts';
 import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';

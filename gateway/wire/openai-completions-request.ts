@@ -5,7 +5,7 @@
  * Unknown fields are let through; a known field that we can't honour is refused. What stands before the gap is all
  * that can be sent: a text that must also lead up to something (`suffix`) is another kind of model's work.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { ServiceError } from '../../core/errors.ts';
 import { PROVIDER, type ModelCall } from '../../core/inference/model-port.ts';
 import { RequestError } from '../errors.ts';

@@ -1,5 +1,5 @@
 /** The fields that OpenAI's chat and text completions share: how tokens are drawn, and how the answer is sent. Pure. */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ModelCall } from '../../core/inference/model-port.ts';
 import { defined } from './defined.ts';
 import { stopSequenceSchema, stopSequencesSchema } from './stop-sequences.ts';

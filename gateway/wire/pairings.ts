@@ -1,5 +1,5 @@
 /** Invites and devices as `/admin/invites`, `/admin/devices` and the command line show them. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { isLabel, MAX_LABEL_CHARACTERS } from '../../identity/access-claims.ts';
 import type { DeviceRecord } from '../../identity/node/device-registry.ts';
 import {

@@ -5,7 +5,7 @@
  * item in full or by its id. Items of tools that only another service could have run mean nothing to a model here; they
  * are left out, and named.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { MAX_NAMESPACE_LENGTH } from './responses-tools.ts';

@@ -6,7 +6,7 @@
  * honour is refused, but for two kinds of wishes which clients send without being asked, and which change how an
  * answer is made rather than what it is: tools that OpenAI hosts, and hints. Those are left out and named.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inference/model-port.ts';
 import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';

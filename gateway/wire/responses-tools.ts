@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { LanguageModelV4FunctionTool, LanguageModelV4ToolChoice } from '@ai-sdk/provider';
-import { z } from 'zod';
+import * as z from 'zod';
 import { mapped, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { defined } from './defined.ts';

@@ -1,5 +1,5 @@
 /** Strings at which an answer ends, as every style takes them. Pure. */
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** OpenAI allows 4, other servers more. */
 const MAX_STOP_SEQUENCES = 16;

@@ -4,7 +4,7 @@
  * the master key's address, so that another key is not taken for it.
  */
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { findAddress, type Address } from '../address.ts';
 import { readIfThere } from './read-if-there.ts';
 import { IdentityError, type WriteFile } from './secret-store.ts';

@@ -14,7 +14,7 @@
 import { scrypt as scryptWithCallback } from 'node:crypto';
 import { promisify } from 'node:util';
 import { xchacha20poly1305 } from '@noble/ciphers/chacha.js';
-import { z } from 'zod';
+import * as z from 'zod';
 import { findBase64url, formatBase64url } from '../../channel/base64url.ts';
 import { concatBytes, EMPTY, lengthPrefixed, utf8ToBytes } from '../../channel/bytes.ts';
 import type { RandomBytes } from '../sealed-column.ts';

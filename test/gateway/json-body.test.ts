@@ -1,6 +1,6 @@
 /** A schema's complaint, as a client is told of it: one, soon, and short. */
 import { expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { parseBody } from '../../gateway/json-body.ts';
 
 test('of ten thousand items that are all wrong one is looked at', () => {

@@ -7,7 +7,7 @@
  * in its `settings.json` says. All of them are looked at: whoever updated may have models in several.
  */
 import { isAbsolute, join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { findGgufModels } from './gguf-folder.ts';
 import type { ModelSource } from './model-source.ts';
 import { readSmallFile, readSmallJson } from './small-file.ts';

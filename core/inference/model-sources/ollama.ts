@@ -10,7 +10,7 @@
  */
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { FoundModel, ModelSource } from './model-source.ts';
 import { readSmallJson } from './small-file.ts';
 
