@@ -22,7 +22,13 @@ import { deriveInviteKeys } from '../../channel/invite.ts';
 import type { PublicKey } from '../../channel/keys.ts';
 import { gatewayCrypto } from '../../channel/node/crypto.ts';
 import type { InviteCode } from '../../identity/invite-code.ts';
-import { CONFIRM_PATH, encodeDeviceDescription, findPairingGrant, type PairingGrant } from '../../identity/pairing.ts';
+import {
+  CONFIRM_PATH,
+  encodeDeviceDescription,
+  findPairingGrant,
+  type DeviceDescription,
+  type PairingGrant,
+} from '../../identity/pairing.ts';
 
 const node = gatewayCrypto('node');
 
@@ -105,11 +111,22 @@ export async function startPairing(
   return { status, session: started.finish(envelope.noise, Date.now()) };
 }
 
-/** The sealed call that confirms a pairing. */
-export async function confirmPairing(
+export const rawDescription: DeviceDescription = { name: 'raw device', platform: 'test' };
+
+/** The sealed call that confirms a pairing by an invite. */
+export function confirmPairing(
   url: string,
   session: InitiatorSession,
-  description = { name: 'raw device', platform: 'test' },
+  description = rawDescription,
+): Promise<RawAnswer> {
+  return confirmAt(`${url}/pair-invite`, session, description);
+}
+
+/** The same at the address of either way of pairing. */
+export function confirmAt(
+  address: string,
+  session: InitiatorSession,
+  description: DeviceDescription,
 ): Promise<RawAnswer> {
   const body = encodeDeviceDescription(description);
   const head = {
@@ -119,7 +136,7 @@ export async function confirmPairing(
     bodyBytes: body.length,
     idempotencyKey: newIdempotencyKey(),
   };
-  return sendCall(`${url}/pair-invite`, session, { head, body });
+  return sendCall(address, session, { head, body });
 }
 
 export interface PairedRaw {

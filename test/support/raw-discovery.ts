@@ -8,12 +8,12 @@ import { decodeEnvelope, encodeEnvelope } from '../../channel/envelope.ts';
 import { startSession, type InitiatorSession } from '../../channel/initiator.ts';
 import { asPublicKey, type PublicKey } from '../../channel/keys.ts';
 import { gatewayCrypto } from '../../channel/node/crypto.ts';
-import { CONFIRM_PATH, encodeDeviceDescription, type DeviceDescription } from '../../identity/pairing.ts';
-import { exchange, newIdempotencyKey, newStaticKey, sendCall, type RawAnswer } from './raw-device.ts';
+import { encodeDeviceDescription } from '../../identity/pairing.ts';
+import { confirmAt, exchange, newStaticKey, rawDescription, type RawAnswer } from './raw-device.ts';
 import type { ServiceHere } from './service-here.ts';
 
 const crypto = gatewayCrypto('node');
-export const rawDescription: DeviceDescription = { name: 'raw device', platform: 'test' };
+export { rawDescription };
 
 export interface RawChallenge {
   readonly id: Uint8Array;
@@ -97,15 +97,7 @@ export function prove(
 }
 
 export function confirm(url: string, session: InitiatorSession, description = rawDescription): Promise<RawAnswer> {
-  const body = encodeDeviceDescription(description);
-  const head = {
-    method: 'POST',
-    path: CONFIRM_PATH,
-    headers: [],
-    bodyBytes: body.length,
-    idempotencyKey: newIdempotencyKey(),
-  };
-  return sendCall(`${url}/pair`, session, { head, body });
+  return confirmAt(`${url}/pair`, session, description);
 }
 
 /** The codes that the owner sees, oldest first. */
