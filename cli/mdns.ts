@@ -3,9 +3,12 @@
  * anything there, so nothing is decided by it: it saves typing an address.
  */
 import { EventEmitter } from 'node:events';
+import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Bonjour from 'bonjour-service';
-import type { Service } from 'bonjour-service';
+import type { Browser, Service } from 'bonjour-service';
+import { setProcessTimer } from '../core/timer.ts';
+import { watchNetwork } from './network-watch.ts';
 
 /** `_svc._tcp` */
 const TYPE = 'svc';
@@ -31,32 +34,46 @@ export interface Advertisement {
 }
 
 /**
- * Begins as soon as `what` is known.
+ * Begins as soon as `what` is known, in each network that the machine is in, and goes along when those change.
  * @param onError told once why nobody hears of it
  */
 export function advertise(what: Promise<Advertised>, onError: (error: unknown) => void): Advertisement {
-  let isStopped = false;
-  let bonjour: Bonjour | undefined;
   const fail = once((error) => {
     if (!isStopped) onError(error);
   });
+  const networks = new Networks(fail);
+  let isStopped = false;
+  let watch: { close(): void } | undefined;
   const begin = async (): Promise<void> => {
-    const { name, port, gatewayId, hasIPv6 } = await what;
-    const opened = await open(fail);
-    if (isStopped) return close(opened);
-    bonjour = opened;
-    const id = gatewayId.replaceAll(' ', '').slice(0, 8);
-    // A name of its own, so that no other program's answers for this machine are contradicted.
-    const host = `postern-${id}.local`;
-    bonjour.publish({ name: `${shortened(name)} ${id}`, type: TYPE, port, host, disableIPv6: !hasIPv6, txt: { id } });
+    const advertised = await what;
+    if (isStopped) return;
+    const renew = () => networks.renew((bonjour) => publish(bonjour, advertised));
+    watch = watchNetwork({ setTimer: setProcessTimer, onChange: () => void renew().catch(fail) });
+    await renew();
   };
   begin().catch(fail);
   return {
     async stop() {
       isStopped = true;
-      if (bonjour !== undefined) await close(bonjour);
+      watch?.close();
+      await networks.close();
     },
   };
+}
+
+function publish(bonjour: Bonjour, { name, port, gatewayId, hasIPv6 }: Advertised): void {
+  const id = gatewayId.replaceAll(' ', '').slice(0, 8);
+  bonjour.publish({
+    name: `${shortened(name)} ${id}`,
+    type: TYPE,
+    port,
+    // A name of its own, so that no other program's answers for this machine are contradicted.
+    host: `postern-${id}.local`,
+    disableIPv6: !hasIPv6,
+    txt: { id },
+    // It would be taken for a stranger by what says the same in another network of this machine.
+    probe: false,
+  });
 }
 
 /** Room is left for the id; a dot would end the name. */
@@ -76,26 +93,90 @@ export interface Sighting {
 export async function lookAround(forMs: number, signal: AbortSignal): Promise<readonly Sighting[]> {
   const sightings = new Map<string, Sighting>();
   const failed = new AbortController();
-  const bonjour = await open((error) => failed.abort(error));
-  const browser = bonjour.find({ type: TYPE }, ({ referer, port }: Service) => {
-    if (referer === undefined || sightings.size >= MAX_SIGHTINGS) return;
-    sightings.set(`${referer.address} ${port}`, { address: referer.address, port });
+  const networks = new Networks((error) => failed.abort(error));
+  const browsers: Browser[] = [];
+  await networks.renew((bonjour) => {
+    const found = ({ referer, port }: Service): void => {
+      if (referer === undefined || sightings.size >= MAX_SIGHTINGS) return;
+      sightings.set(`${referer.address} ${port}`, { address: referer.address, port });
+    };
+    browsers.push(bonjour.find({ type: TYPE }, found));
   });
   const until = AbortSignal.any([signal, failed.signal]);
   for (let waitedMs = 0; waitedMs < forMs && !until.aborted; waitedMs += ASK_AGAIN_MS) {
     await sleep(ASK_AGAIN_MS, undefined, { signal: until }).catch(() => undefined);
-    browser.update();
+    for (const browser of browsers) browser.update();
   }
-  browser.stop();
-  await close(bonjour);
+  for (const browser of browsers) browser.stop();
+  await networks.close();
   failed.signal.throwIfAborted();
   return [...sightings.values()];
 }
 
+/**
+ * One socket for each network that the machine is in: what is said through a socket goes out into one of them, which the
+ * system would choose.
+ */
+class Networks {
+  readonly #opened = new Map<string, Bonjour>();
+  readonly #failed = new Set<string>();
+  readonly #onError: (error: unknown) => void;
+  #isClosed = false;
+  /** What is opened and closed, one after the other. */
+  #turn: Promise<void> = Promise.resolve();
+
+  /** @param onError told when none of the networks lets one ask or answer */
+  constructor(onError: (error: unknown) => void) {
+    this.#onError = onError;
+  }
+
+  /** Leaves networks that are gone, and joins those that are new. @param begin called with each of these */
+  renew(begin: (bonjour: Bonjour) => void): Promise<void> {
+    const turn = this.#turn.then(() => this.#renew(this.#isClosed ? [] : ownAddresses(), begin));
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.renew(() => undefined);
+  }
+
+  async #renew(addresses: readonly string[], begin: (bonjour: Bonjour) => void): Promise<void> {
+    const gone = [...this.#opened].filter(([address]) => !addresses.includes(address));
+    for (const [address] of gone) {
+      this.#opened.delete(address);
+      this.#failed.delete(address);
+    }
+    await Promise.all(gone.map(([, bonjour]) => close(bonjour)));
+    for (const address of addresses) {
+      if (this.#opened.has(address)) continue;
+      const bonjour = await open(address, (error) => this.#fail(address, error));
+      this.#opened.set(address, bonjour);
+      begin(bonjour);
+    }
+  }
+
+  #fail(address: string, error: unknown): void {
+    this.#failed.add(address);
+    if ([...this.#opened.keys()].every((one) => this.#failed.has(one))) this.#onError(error);
+  }
+}
+
+/** One IPv4 address of each interface; without a network, other programs of this machine can be spoken to all the same. */
+function ownAddresses(): readonly string[] {
+  const outer = Object.values(networkInterfaces()).flatMap(
+    (addresses = []) => addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? [],
+  );
+  return outer.length === 0 ? ['127.0.0.1'] : outer;
+}
+
 /** Read only where it is used. */
-async function open(onError: (error: unknown) => void): Promise<Bonjour> {
+async function open(address: string, onError: (error: unknown) => void): Promise<Bonjour> {
   const { default: Opened } = await import('bonjour-service');
-  const bonjour = new Opened({}, onError);
+  // Of `multicast-dns`: out by this interface, while what others send to the group's address arrives only at any address.
+  const options: object = { interface: address, bind: '0.0.0.0' };
+  const bonjour = new Opened(options, onError);
   // A port that is not to be had is told here and nowhere else, and would end the process.
   const server: unknown = Reflect.get(bonjour, 'server');
   const mdns: unknown = typeof server === 'object' && server !== null ? Reflect.get(server, 'mdns') : undefined;
