@@ -76,7 +76,7 @@ const TEMPLATE_TOKENS = 8;
 /** All that an answer says but for ids, times and the model's own words. */
 function facts({ status, headers, text }: Answer): string {
   const isHidden = (name: string): boolean =>
-    /^(id|created|.*_at|.*_duration|content|text|response|output|(finish|done|stop)_reason)$/.test(name);
+    /^(id|created|.*_at|.*_duration|content|text|response|output)$/.test(name);
   const told: unknown = JSON.parse(text, (name, value: unknown) => {
     if (isHidden(name)) return undefined;
     if (!/^cache(d_tokens|_read_input_tokens)$/.test(name)) return value;
