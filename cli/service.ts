@@ -13,7 +13,7 @@ import { createModelDetailsReader } from '../core/inference/model-details.ts';
 import { createModelDigests, type ModelDigests } from '../core/inference/model-digests.ts';
 import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
 import { createResponseStore } from '../core/responses/response-store.ts';
-import { openDatabase, probeWrite, type Database } from '../core/storage/database.ts';
+import { BUSY_TIMEOUT_MS, openDatabase, probeWrite, setBusyTimeout, type Database } from '../core/storage/database.ts';
 import { findDiskFault } from '../core/storage/disk-fault.ts';
 import { openDurableClock, type DurableClock } from '../core/storage/durable-clock.ts';
 import { createStorageHealth, type StorageHealth } from '../core/storage/storage-health.ts';
@@ -107,7 +107,7 @@ export async function startService(
   const { port, hosts } = await listen(listener, settings);
   Object.assign(place, { port, hosts });
   await writeRunFile(context.home, { pid: process.pid, host: '127.0.0.1', port, token, startedAtMs });
-  void identity.begin();
+  void identity.begin().finally(() => setBusyTimeout(parts.database, BUSY_TIMEOUT_MS.ofService));
   const advertisement = await openAdvertisement(settings, { identity, facts, port, hosts, context });
   return { ...parts, port, hosts, advertisement };
 }
@@ -441,6 +441,8 @@ export async function endService(running: Running, now: AbortSignal): Promise<vo
   await Promise.all([closed, unadvertised]);
   await identity.close();
   modelDigests.close();
+  // Nobody waits any more.
+  setBusyTimeout(database, BUSY_TIMEOUT_MS.ofCommand);
   requestLog.close();
   running.durableClock.close();
   running.storage.close();

@@ -10,8 +10,11 @@ import { assertKnownVersion, requireListed } from './schema-versions.ts';
 
 export type Database = Sqlite.Database;
 
-/** How long a statement waits for another process (the command line, say) to finish its own. */
-const BUSY_TIMEOUT_MS = 5000;
+/**
+ * How long a statement waits for another process (the command line, say) to finish its own. The thread waits along, and
+ * with a service that runs, all its callers do; commands write for a few milliseconds.
+ */
+export const BUSY_TIMEOUT_MS = { ofCommand: 5000, ofService: 50 } as const;
 
 /**
  * @throws {NewerDatabaseError} for one that a newer version of the program has written, before it is changed
@@ -19,7 +22,7 @@ const BUSY_TIMEOUT_MS = 5000;
  */
 export function openDatabase(home: string): Database {
   mkdirSync(home, { recursive: true, mode: 0o700 });
-  return opened(new Sqlite(join(home, 'state.db'), { timeout: BUSY_TIMEOUT_MS }), (database) => {
+  return opened(new Sqlite(join(home, 'state.db'), { timeout: BUSY_TIMEOUT_MS.ofCommand }), (database) => {
     database.pragma('journal_mode = WAL');
     database.pragma('synchronous = NORMAL');
     database.pragma('foreign_keys = ON');
@@ -38,10 +41,15 @@ export function openDatabaseToRead(home: string): Database | undefined {
   const path = join(home, 'state.db');
   if (!existsSync(path)) return undefined;
   // Not `readonly`: a connection of that kind leaves the files of its write-ahead log behind.
-  return opened(new Sqlite(path, { timeout: BUSY_TIMEOUT_MS, fileMustExist: true }), (database) => {
+  return opened(new Sqlite(path, { timeout: BUSY_TIMEOUT_MS.ofCommand, fileMustExist: true }), (database) => {
     database.pragma('query_only = ON');
     assertKnownVersions(database);
   });
+}
+
+/** What another process holds for longer is from here on refused, as `busy`. */
+export function setBusyTimeout(database: Database, timeoutMs: number): void {
+  database.pragma(`busy_timeout = ${timeoutMs}`);
 }
 
 /** A database that can't be used is not left open. */

@@ -1,7 +1,7 @@
 /**
  * The request log: one row of `state.db` for each request that was answered, kept for some days. Rows are written
  * together, 50 ms after the first of them at the latest: a transaction costs as much as ten rows. So a crash may take
- * the rows of its last 50 ms with it, and nothing else. A log that can't be written is said so and costs no request its
+ * the rows of its last 50 ms with it, and those that wait while another process holds the database. A log that can't be written is said so and costs no request its
  * answer.
  *
  * Whoever may not come in can still make rows, so those of callers without a name are bounded on their own: they push
@@ -9,6 +9,7 @@
  */
 import { HomeError } from '../../core/config/home-error.ts';
 import { migrate, openDatabaseToRead, versionOf, type Database } from '../../core/storage/database.ts';
+import { findDiskFault } from '../../core/storage/disk-fault.ts';
 import { setProcessTimer, type SetTimer } from '../../core/timer.ts';
 import type { RequestEntry } from './request-entry.ts';
 import { createRequestLogReader, type RequestLogReader } from './request-log-reader.ts';
@@ -23,6 +24,10 @@ const WRITES_PER_TRIM = 1000;
 /** How long a row waits for others, and how many of them there may be. */
 const WRITE_DELAY_MS = 50;
 const MAX_PENDING_ROWS = 256;
+
+/** While another process holds the database: between two tries, and how many rows wait for it to let go. */
+const BUSY_RETRY_MS = 500;
+const MAX_WAITING_ROWS = 2000;
 
 export interface LogLimits {
   readonly maxRows: number;
@@ -145,15 +150,25 @@ function createWriter({
   let pending: RequestEntry[] = [];
   let cancel: (() => void) | undefined;
   let untilTrim = WRITES_PER_TRIM;
+  let isHeld = false;
   const flush = (): void => {
     cancel?.();
     cancel = undefined;
     if (pending.length === 0) return;
     const entries = pending;
     pending = [];
-    untilTrim -= entries.length;
     guarded(() => {
-      insertAll.immediate(entries);
+      isHeld = false;
+      try {
+        insertAll.immediate(entries);
+      } catch (error) {
+        isHeld = findDiskFault(error)?.fault === 'busy' && entries.length < MAX_WAITING_ROWS;
+        if (!isHeld) throw error;
+        pending = entries;
+        cancel = setTimer(BUSY_RETRY_MS, flush);
+        return;
+      }
+      untilTrim -= entries.length;
       if (untilTrim > 0) return;
       untilTrim = WRITES_PER_TRIM;
       erase(database, OLDEST_OF_STRANGERS, limits.maxStrangerRows);
@@ -162,7 +177,7 @@ function createWriter({
   return {
     add(entry) {
       pending.push(entry);
-      if (pending.length >= MAX_PENDING_ROWS) flush();
+      if (pending.length >= MAX_PENDING_ROWS && !isHeld) flush();
       else cancel ??= setTimer(WRITE_DELAY_MS, flush);
     },
     flush,
