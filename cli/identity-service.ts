@@ -5,7 +5,6 @@
 import type { AuditLog } from '../core/audit/audit-log.ts';
 import { createRefusalTally, type RefusalTally } from '../core/audit/refusal-tally.ts';
 import { SettingsError } from '../core/config/settings.ts';
-import { deferred } from '../core/deferred.ts';
 import type { Database } from '../core/storage/database.ts';
 import { findDiskFault } from '../core/storage/disk-fault.ts';
 import type { StorageHealth } from '../core/storage/storage-health.ts';
@@ -90,7 +89,7 @@ class Opening {
   readonly whenOpened: Promise<OpenedIdentity>;
   readonly #options: IdentityServiceOptions;
   readonly #tell: (words: string) => void;
-  readonly #whenOpened = deferred<OpenedIdentity>();
+  readonly #whenOpened = Promise.withResolvers<OpenedIdentity>();
   #opened: OpenedIdentity | undefined;
   #attempt: Promise<OpenedIdentity> | undefined;
   #notBeforeMs = 0;

@@ -3,7 +3,6 @@
  * moment and misses nothing after it; one that does not keep up is cut off, since it can ask again and see what waits.
  */
 import type { ApprovalQueue } from '../core/approvals/approval-queue.ts';
-import { deferred } from '../core/deferred.ts';
 import { encodeApprovalEvent, encodeSnapshotEvent } from './wire/approvals.ts';
 
 /** A terminal that watches, a page or two; each holds a connection. */
@@ -61,7 +60,7 @@ function createReader(first: string, onEnd: () => void): Reader {
   const tooSlow = new AbortController();
   let unread = [first];
   let isEnded = false;
-  let more = deferred<void>();
+  let more = Promise.withResolvers<void>();
   const end = (): void => {
     isEnded = true;
     more.resolve();
@@ -72,7 +71,7 @@ function createReader(first: string, onEnd: () => void): Reader {
       for (;;) {
         while (unread.length > 0) yield unread.splice(0).join('');
         if (isEnded) return;
-        more = deferred();
+        more = Promise.withResolvers();
         await more.promise;
       }
     } finally {

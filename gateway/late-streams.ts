@@ -2,10 +2,9 @@
  * Streams that wait for their turn, or for their model, begin all the same after a while: a client, and whatever is
  * between, sees signs of life then. What goes wrong before that has its status; later it is told in the stream.
  */
-import { deferred } from '../core/deferred.ts';
 import type { LocalInference } from '../core/inference/local-inference.ts';
 import type { LanguageModel, ModelStreamPart } from '../core/inference/model-port.ts';
-import type { SetTimer } from '../core/timer.ts';
+import { within, type SetTimer } from '../core/timer.ts';
 
 export const STREAM_BEGINS_MS = 15_000;
 
@@ -25,9 +24,7 @@ async function begun(
   setTimer: SetTimer,
 ): Promise<ReadableStream<ModelStreamPart>> {
   const started = Promise.resolve(starting).then(({ stream }) => stream);
-  const late = deferred<undefined>();
-  const cancel = setTimer(STREAM_BEGINS_MS, () => late.resolve(undefined));
-  const stream = await Promise.race([started, late.promise]).finally(cancel);
+  const stream = await within(STREAM_BEGINS_MS, started, setTimer);
   return stream ?? ReadableStream.from(partsOf(started));
 }
 

@@ -52,9 +52,8 @@ export class GatewayConnection {
   /** Resolves when it is over, or the relay asked to be left: what runs then may go on for a while. */
   readonly ended: Promise<ConnectionEnd>;
   readonly #options: GatewayConnectionOptions;
-  #resolveRegistered: (registered: Registered) => void = () => undefined;
-  #rejectRegistered: (error: RelayError) => void = () => undefined;
-  #resolveEnded: (end: ConnectionEnd) => void = () => undefined;
+  readonly #registered = Promise.withResolvers<Registered>();
+  readonly #ended = Promise.withResolvers<ConnectionEnd>();
   #hello: Extract<Frame, { type: 'hello' }> | undefined;
   #skewMs = 0;
   #streams: StreamSet | undefined;
@@ -64,14 +63,10 @@ export class GatewayConnection {
 
   constructor(options: GatewayConnectionOptions) {
     this.#options = options;
-    this.registered = new Promise((resolve, reject) => {
-      [this.#resolveRegistered, this.#rejectRegistered] = [resolve, reject];
-    });
+    this.registered = this.#registered.promise;
     // Whoever gave up waiting for it reads `ended`.
     this.registered.catch(() => undefined);
-    this.ended = new Promise((resolve) => {
-      this.#resolveEnded = resolve;
-    });
+    this.ended = this.#ended.promise;
     this.#heartbeat = startHeartbeat(options.clock, {
       ping: () => this.#send(encodeFrame({ type: 'ping', bytes: new Uint8Array(8) })),
       dead: () => this.close(new RelayError(RELAY_CODE.timeout, 'the relay fell silent')),
@@ -109,8 +104,8 @@ export class GatewayConnection {
   #end(error: RelayError): void {
     this.#error = error;
     this.#heartbeat.stop();
-    this.#rejectRegistered(error);
-    this.#resolveEnded({ error });
+    this.#registered.reject(error);
+    this.#ended.resolve({ error });
     this.#streams?.close(error);
   }
 
@@ -189,13 +184,13 @@ export class GatewayConnection {
     }
     const send = (frame: Frame): void => this.#send(encodeFrame(frame));
     const allowList = new AllowList({ send, skewMs: this.#skewMs, random: clock.random });
-    this.#resolveRegistered({ routingId: new Uint8Array(routingId), allowList });
+    this.#registered.resolve({ routingId: new Uint8Array(routingId), allowList });
   }
 
   #leave({ code, minMs, spreadMs }: Extract<Frame, { type: 'goaway' }>): void {
     const error = new RelayError(code);
-    this.#rejectRegistered(error);
-    this.#resolveEnded({ error, wait: { minMs, spreadMs } });
+    this.#registered.reject(error);
+    this.#ended.resolve({ error, wait: { minMs, spreadMs } });
     if (code !== RELAY_CODE.draining && code !== RELAY_CODE.moved) this.close(error);
   }
 

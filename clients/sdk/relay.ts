@@ -17,7 +17,7 @@ import type { Transport } from './transport.ts';
 export type { WebSocketLike } from '../../relay/wire/join-relay.ts';
 
 export interface RelayOptions extends Partial<Platform> {
-  /** Opens a socket; by default the platform's own `WebSocket`. In Node 20 there is none: give it that of `ws`. */
+  /** Opens a socket; by default the platform's own `WebSocket`. */
   readonly webSocket?: (url: string, protocol: string) => WebSocketLike;
 }
 
@@ -69,7 +69,6 @@ function wayOf(
 function platformWebSocket(): NonNullable<RelayOptions['webSocket']> {
   if (typeof WebSocket !== 'undefined') return (url, protocol) => new WebSocket(url, protocol);
   throw new TypeError(
-    'there is no WebSocket on this platform: pass one as `webSocket`, in Node 20 that of the package "ws": ' +
-      '(url, protocol) => new WebSocket(url, protocol)',
+    'there is no WebSocket on this platform: pass one as `webSocket`, such as that of the package "ws"',
   );
 }

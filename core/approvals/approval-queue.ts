@@ -4,7 +4,6 @@
  *
  * It lives in memory: an approval that nobody waits for any more is worth nothing, so all of them die with the process.
  */
-import { deferred } from '../deferred.ts';
 import { printable } from '../printable.ts';
 import type { SetTimer } from '../timer.ts';
 
@@ -133,7 +132,7 @@ export function createApprovalQueue({ now, setTimer, newId, record, onError }: Q
       if (alike.length >= (wish.code === undefined ? MAX_PENDING[wish.kind] : MAX_PENDING_CODES)) return undefined;
       const approval = approvalOf(wish, { id: newId(), createdAt: now() });
       const { id } = approval;
-      const answer = deferred<ApprovalOutcome>();
+      const answer = Promise.withResolvers<ApprovalOutcome>();
       const cancelTimer = setTimer(wish.lifetimeMs, () => settle(id, 'expired'));
       const onAbort = (): void => void settle(id, 'cancelled');
       wish.signal?.addEventListener('abort', onAbort, { once: true });

@@ -2,7 +2,6 @@
  * Which models are loaded, each in a runner process of its own, and how one comes and goes. A model is unloaded only
  * while no call uses it; a load that needs room waits for that, and until then lets nobody in who came after it.
  */
-import { deferred } from '../deferred.ts';
 import { ServiceError } from '../errors.ts';
 import type { LoadPlan } from './load-plan.ts';
 import type { InstalledModel } from './model-catalog.ts';
@@ -88,7 +87,7 @@ export class Residency {
   /** By path; the one used last comes last. */
   readonly #residents = new Map<string, Resident>();
   #loading: Loading | undefined;
-  #roomMayHaveCome = deferred<void>();
+  #roomMayHaveCome = Promise.withResolvers<void>();
   runnerDeaths = 0;
 
   constructor(options: ResidencyOptions) {
@@ -166,7 +165,7 @@ export class Residency {
     const { plan, eviction } = this.#options;
     for (;;) {
       signal.throwIfAborted();
-      this.#roomMayHaveCome = deferred();
+      this.#roomMayHaveCome = Promise.withResolvers();
       const free = await this.#options.availableMemoryBytes();
       const others = [...this.#residents.values()];
       const held = others.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);

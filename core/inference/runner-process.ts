@@ -5,7 +5,6 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { LanguageModelV4GenerateResult } from '@ai-sdk/provider';
-import { deferred } from '../deferred.ts';
 import { ServiceError } from '../errors.ts';
 import { createCollector, type CallObserver, type ModelStreamPart } from './model-port.ts';
 import { createOutbox, type Outbox } from './runner/outbox.ts';
@@ -100,7 +99,7 @@ class RunnerProcess {
   readonly #child: ChildProcess;
   readonly #outbox: Outbox<ToRunner>;
   readonly #calls = new Map<number, Call>();
-  readonly #loaded = deferred<LoadedModel>();
+  readonly #loaded = Promise.withResolvers<LoadedModel>();
   readonly #onDeath: (how: string) => void;
   readonly #abortPatienceMs: number;
   #lastId = 0;
@@ -146,7 +145,7 @@ class RunnerProcess {
   }
 
   #stream(request: GenerateRequest, options: CallOptions): Promise<ReadableStream<ModelStreamPart>> {
-    const started = deferred<ReadableStream<ModelStreamPart>>();
+    const started = Promise.withResolvers<ReadableStream<ModelStreamPart>>();
     const output = openStream(() => giveUp());
     const giveUp = this.#begin(request, {
       ...options,

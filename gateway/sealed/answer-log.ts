@@ -8,7 +8,6 @@
 import { concatBytes, EMPTY } from '../../channel/bytes.ts';
 import type { Answer } from '../../channel/received-call.ts';
 import type { Padding } from '../../channel/record.ts';
-import { deferred, type Deferred } from '../../core/deferred.ts';
 import type { SetTimer } from '../../core/timer.ts';
 
 /** A record that is not sealed yet. Data and head fit into one record. */
@@ -68,7 +67,7 @@ export class AnswerLog {
   #wasRead = false;
   #isDropped = false;
   #reader: Reader | undefined;
-  #change: Deferred<void> = deferred();
+  #change = Promise.withResolvers<void>();
 
   constructor(answer: Answer, options: LogOptions) {
     this.#answer = answer;
@@ -252,7 +251,7 @@ export class AnswerLog {
 
   #changed(): void {
     this.#change.resolve();
-    this.#change = deferred();
+    this.#change = Promise.withResolvers();
   }
 }
 

@@ -6,7 +6,6 @@
 import { concatBytes } from '../../channel/bytes.ts';
 import { encodeAnswerHead, type AnswerHead } from '../../channel/head.ts';
 import { MAX_DATA_BYTES } from '../../channel/record.ts';
-import { deferred } from '../../core/deferred.ts';
 import type { SetTimer } from '../../core/timer.ts';
 import type { AnswerLog } from './answer-log.ts';
 
@@ -87,7 +86,7 @@ class Ticks {
   readonly #timing: StreamTiming;
   #pieces: Uint8Array[] = [];
   #bytes = 0;
-  #flushed = deferred<void>();
+  #flushed = Promise.withResolvers<void>();
   #cancelTick: (() => void) | undefined;
   #cancelPad: (() => void) | undefined;
   #ended: (() => void) | undefined;
@@ -111,10 +110,10 @@ class Ticks {
 
   /** The last record goes out with the tick, like all others: the gap before it tells nothing either. */
   end(): Promise<void> {
-    const ended = deferred<void>();
-    this.#ended = () => ended.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#ended = resolve;
     this.#beginTick();
-    return ended.promise;
+    return promise;
   }
 
   stop(): void {
@@ -139,7 +138,7 @@ class Ticks {
       this.#log.put({ kind: 'data', data: part, last: isLast && at === lastAt, padding: 'stream' });
     }
     this.#flushed.resolve();
-    this.#flushed = deferred();
+    this.#flushed = Promise.withResolvers();
     this.#awaitSilence();
     this.#ended?.();
   }

@@ -1,6 +1,5 @@
 /** A runner that misbehaves, as a test double; what the real one does is tested from outside (`e2e/runner`). */
 import { expect, test } from 'vitest';
-import { deferred } from '../../../core/deferred.ts';
 import { SERVICE } from '../../../core/inference/call-owner.ts';
 import { startRunner, type Runner } from '../../../core/inference/runner-process.ts';
 import type { LoadRequest } from '../../../core/inference/runner/protocol.ts';
@@ -47,7 +46,7 @@ test.each(['signal', 'cancel'])(
 
 test('whoever leaves an answer that is complete, and not read to its end, stops nobody’s runner', async () => {
   const { runner } = await start('obedient-runner.mjs');
-  const settled = deferred<void>();
+  const settled = Promise.withResolvers<void>();
   const stream = await runner.stream({ ...call, maxOutputTokens: 0 }, { onSettled: () => settled.resolve() });
   await settled.promise;
   await stream.cancel();
