@@ -37,9 +37,7 @@ export const modelOptionsSchema = z.strictObject({
   minP: z.number().min(0).max(1).optional(),
   /** Divides the likelihood of recently used tokens; 1 is off. */
   repetitionPenalty: z.number().positive().max(10).optional(),
-  /** False asks a reasoning model to answer without thinking first. */
-  thinking: z.boolean().optional(),
-  /** The most tokens a model may spend on thinking. */
+  /** The most tokens a model may spend on thinking; goes before what `reasoning` makes of an effort. */
   thinkingBudgetTokens: z.int().nonnegative().optional(),
   /** False allows at most one tool call in an answer. */
   parallelToolCalls: z.boolean().optional(),

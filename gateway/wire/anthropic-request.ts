@@ -15,7 +15,6 @@ import type { Ignore } from './anthropic-content.ts';
 import { messageSchema, parsePrompt, systemSchema } from './anthropic-messages.ts';
 import { parallelToolCalls, parseTools, toolChoiceSchema, toolsSchema } from './anthropic-tools.ts';
 import { defined } from './defined.ts';
-import { effortOptions } from './reasoning-effort.ts';
 import { stopSequencesSchema } from './stop-sequences.ts';
 
 /** The contract's default for this style. The owner's settings and the model's own file go before it. */
@@ -117,7 +116,7 @@ function* parseCommon(body: CommonBody): Steps<CountTokensRequest> {
     ignored,
     call: {
       prompt: yield* parsePrompt(body, ignore),
-      ...defined({ responseFormat: responseFormat(body) }),
+      ...defined({ responseFormat: responseFormat(body), reasoning: reasoning(body) }),
       ...parseTools(body, ignore),
       providerOptions: { [PROVIDER]: modelOptions(body) },
     },
@@ -138,14 +137,15 @@ function responseFormat({ output_config: config }: CommonBody): ModelCall['respo
   return config?.format == null ? undefined : { type: 'json', schema: config.format.schema };
 }
 
-function modelOptions({ thinking, tool_choice: choice, output_config: config }: CommonBody): ModelOptions {
-  // The highest effort is the model's own measure; so are those for which this sets no budget.
-  const effort = config?.effort == null || config.effort === 'max' ? {} : effortOptions(config.effort);
+/** Nothing said leaves it to the model, as with Anthropic's own. */
+function reasoning({ thinking, output_config: config }: CommonBody): ModelCall['reasoning'] {
+  return thinking?.type === 'disabled' ? 'none' : (config?.effort ?? undefined);
+}
+
+function modelOptions({ thinking, tool_choice: choice }: CommonBody): ModelOptions {
   return {
     ...defined({
-      // Nothing said leaves it to the model, as with Anthropic's own.
-      thinking: thinking == null ? undefined : thinking.type !== 'disabled',
-      thinkingBudgetTokens: thinking?.type === 'enabled' ? thinking.budget_tokens : effort.thinkingBudgetTokens,
+      thinkingBudgetTokens: thinking?.type === 'enabled' ? thinking.budget_tokens : undefined,
       parallelToolCalls: parallelToolCalls(choice),
     }),
     styleDefaults: { temperature: DEFAULT_TEMPERATURE },

@@ -10,7 +10,6 @@ import * as z from 'zod';
 import type { ModelCall, ModelOptions } from '../../core/inference/model-port.ts';
 import { RequestError } from '../errors.ts';
 import { defined } from './defined.ts';
-import { effortOptions } from './reasoning-effort.ts';
 import { stopSequenceSchema, stopSequencesSchema } from './stop-sequences.ts';
 
 export const optionsSchema = z.looseObject({
@@ -101,15 +100,14 @@ export const thinkSchema = z
   })
   .nullish();
 
-export function modelOptions(options: Options, think: z.output<typeof thinkSchema>): ModelOptions {
-  return {
-    ...defined({
-      minP: options.min_p,
-      repetitionPenalty: options.repeat_penalty,
-      thinking: think == null ? undefined : think !== false,
-    }),
-    ...(typeof think === 'string' ? effortOptions(think === 'max' ? 'xhigh' : think) : {}),
-  };
+export function modelOptions(options: Options): ModelOptions {
+  return defined({ minP: options.min_p, repetitionPenalty: options.repeat_penalty });
+}
+
+/** `true` is what a model that can think does by itself. */
+export function reasoning(think: z.output<typeof thinkSchema>): ModelCall['reasoning'] {
+  if (think === false) return 'none';
+  return typeof think === 'string' ? think : undefined;
 }
 
 /** Ollama's Go client sends the empty string for "none". */

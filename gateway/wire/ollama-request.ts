@@ -22,6 +22,7 @@ import {
   keepAliveSchema,
   modelOptions,
   optionsSchema,
+  reasoning,
   refuseUnavailableOptions,
   responseFormat,
   samplingFields,
@@ -135,8 +136,8 @@ function commonCall(body: CommonBody) {
   const options = body.options ?? {};
   return {
     ...samplingFields(options),
-    ...defined({ responseFormat: responseFormat(body.format) }),
-    providerOptions: { [PROVIDER]: modelOptions(options, body.think) },
+    ...defined({ responseFormat: responseFormat(body.format), reasoning: reasoning(body.think) }),
+    providerOptions: { [PROVIDER]: modelOptions(options) },
   };
 }
 

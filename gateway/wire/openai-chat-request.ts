@@ -13,7 +13,7 @@ import { parseBody } from '../json-body.ts';
 import { defined } from './defined.ts';
 import { messageSchema, parsePrompt } from './openai-chat-messages.ts';
 import { samplingCall, samplingFields } from './openai-sampling.ts';
-import { effortOptions, REASONING_EFFORTS } from './reasoning-effort.ts';
+import { REASONING_EFFORTS } from './reasoning-effort.ts';
 
 const functionToolSchema = z.object({
   type: z.literal('function', { error: 'only tools of type "function" can be used here' }),
@@ -100,6 +100,7 @@ export function* parseChatRequest(json: unknown): Steps<ChatRequest> {
       }),
       ...samplingCall(body),
       ...toolFields(body),
+      ...defined({ reasoning: reasoning(body) }),
       providerOptions: { [PROVIDER]: modelOptions(body) },
     },
   };
@@ -148,13 +149,18 @@ function portToolChoice(choice: z.output<typeof toolChoiceSchema>): LanguageMode
     : { type: choice.allowed_tools.mode };
 }
 
+/** The switch that other servers have goes before the effort. */
+function reasoning(body: ChatRequestBody): ModelCall['reasoning'] {
+  const thinks = body.enable_thinking ?? body.chat_template_kwargs?.enable_thinking;
+  if (thinks === false) return 'none';
+  const effort = body.reasoning_effort ?? undefined;
+  return thinks === true && effort === 'none' ? undefined : effort;
+}
+
 function modelOptions(body: ChatRequestBody): ModelOptions {
-  const effort = body.reasoning_effort == null ? {} : effortOptions(body.reasoning_effort);
   return defined({
-    ...effort,
     minP: body.min_p,
     repetitionPenalty: body.repetition_penalty,
     parallelToolCalls: body.parallel_tool_calls,
-    thinking: body.enable_thinking ?? body.chat_template_kwargs?.enable_thinking ?? effort.thinking,
   });
 }

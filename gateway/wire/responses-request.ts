@@ -12,7 +12,7 @@ import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 import { defined } from './defined.ts';
-import { effortOptions, REASONING_EFFORTS } from './reasoning-effort.ts';
+import { REASONING_EFFORTS } from './reasoning-effort.ts';
 import { inputItemSchema, resolveInput } from './responses-input.ts';
 import type { Item } from './responses-items.ts';
 import { parsePrompt } from './responses-prompt.ts';
@@ -155,6 +155,7 @@ export function* parseResponsesRequest(
         responseFormat: responseFormat(body),
       }),
       ...portTools(tools, body.tool_choice ?? 'auto'),
+      ...defined({ reasoning: body.reasoning?.effort ?? undefined }),
       providerOptions: { [PROVIDER]: modelOptions(body) },
     },
   };
@@ -178,9 +179,7 @@ function responseFormat({ text }: ResponsesBody): ModelCall['responseFormat'] {
 }
 
 function modelOptions(body: ResponsesBody): ModelOptions {
-  const effort = body.reasoning?.effort;
   return {
-    ...(effort == null ? {} : effortOptions(effort)),
     // One call in all is one call at a time; more than that a model can't be held to, and here no tool runs by itself.
     ...defined({ parallelToolCalls: body.max_tool_calls === 1 ? false : body.parallel_tool_calls }),
     styleDefaults: { temperature: DEFAULT_TEMPERATURE },

@@ -35,6 +35,7 @@ import { measurePrompt } from './prompt-measure.ts';
 import { ResponseParts } from './response-parts.ts';
 import { createSequencePool, type SequencePool } from './sequence-pool.ts';
 import { bundleSampling, resolveSampling } from './sampling.ts';
+import { thinkingBudget } from './thinking-budget.ts';
 
 export interface GenerateOptions {
   /** Ends the generation within a token; the stream then finishes with reason `other`. */
@@ -216,9 +217,8 @@ class LoadedEngine {
   }
 
   async #prepareChat(request: GenerateRequest, history: ChatHistoryItem[]): Promise<Prepared> {
-    const { thinking, thinkingBudgetTokens = Infinity } = modelOptionsOf(request);
     const tools = callableTools(request);
-    const template = chatTemplate(thinking === false ? this.#thoughtless : this.#family, {
+    const template = chatTemplate(request.reasoning === 'none' ? this.#thoughtless : this.#family, {
       tools,
       mustCall: request.toolChoice?.type === 'required' || request.toolChoice?.type === 'tool',
     });
@@ -231,7 +231,7 @@ class LoadedEngine {
           .generateResponse(history, {
             ...options,
             ...(grammar === undefined ? toolOptions(request, tools, parts) : { grammar }),
-            budgets: { thoughtTokens: thinking === false ? 0 : thinkingBudgetTokens },
+            budgets: { thoughtTokens: thinkingBudget(request) },
             contextShift: { strategy: refuseShift },
             onResponseChunk: ({ type, text, tokens }) =>
               parts.write(type === 'segment' ? 'reasoning' : 'text', text, tokens.length),

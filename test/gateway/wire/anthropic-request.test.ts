@@ -27,11 +27,11 @@ test('what is counted is what would be generated from', () => {
     const { request } = JSON.parse(readFileSync(new URL(name, golden), 'utf8')) as { request: object };
     const { call, ignored } = atOnce(parseMessagesRequest(request));
     const { max_tokens: _, ...counted } = { max_tokens: 0, ...request };
-    const { prompt, tools, toolChoice, responseFormat, providerOptions } = call;
+    const { prompt, tools, toolChoice, responseFormat, reasoning, providerOptions } = call;
     expect(atOnce(parseCountTokensRequest(counted))).toEqual({
       model: expect.any(String),
       ignored,
-      call: { prompt, tools, toolChoice, responseFormat, providerOptions },
+      call: { prompt, tools, toolChoice, responseFormat, reasoning, providerOptions },
     });
   }
 });
@@ -89,23 +89,21 @@ describe('tools and thinking', () => {
 
   test.each<[object, object, boolean]>([
     [{}, {}, true],
-    [{ thinking: { type: 'disabled' } }, { thinking: false }, true],
-    [{ thinking: { type: 'adaptive' } }, { thinking: true }, true],
-    [{ thinking: { type: 'adaptive', display: 'omitted' } }, { thinking: true }, false],
-    [
-      { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } },
-      { thinking: true, thinkingBudgetTokens: 2048 },
-      true,
-    ],
-    [{ thinking: { type: 'adaptive' }, output_config: { effort: 'max' } }, { thinking: true }, true],
+    [{ thinking: { type: 'disabled' } }, { reasoning: 'none' }, true],
+    [{ thinking: { type: 'adaptive' } }, {}, true],
+    [{ thinking: { type: 'adaptive', display: 'omitted' } }, {}, false],
+    [{ thinking: { type: 'adaptive' }, output_config: { effort: 'low' } }, { reasoning: 'low' }, true],
+    [{ thinking: { type: 'adaptive' }, output_config: { effort: 'max' } }, { reasoning: 'max' }, true],
+    [{ thinking: { type: 'disabled' }, output_config: { effort: 'low' } }, { reasoning: 'none' }, true],
     [
       { thinking: { type: 'enabled', budget_tokens: 1024, display: 'summarized' } },
-      { thinking: true, thinkingBudgetTokens: 1024 },
+      { thinkingBudgetTokens: 1024 },
       true,
     ],
-  ])('%j', (fields, options, showThinking) => {
+  ])('%j', (fields, expected, showThinking) => {
     const request = parse(fields);
-    expect(modelOptionsOf(request.call)).toEqual({ ...options, styleDefaults: { temperature: 1 } });
+    const { thinkingBudgetTokens } = modelOptionsOf(request.call);
+    expect({ reasoning: request.call.reasoning, thinkingBudgetTokens }).toEqual(expected);
     expect(request.showThinking).toBe(showThinking);
   });
 });

@@ -64,6 +64,18 @@ describe('what is refused, and which field is named', () => {
   });
 });
 
+test.each<[object, string | undefined]>([
+  [{}, undefined],
+  [{ reasoning_effort: 'none' }, 'none'],
+  [{ reasoning_effort: 'xhigh' }, 'xhigh'],
+  [{ enable_thinking: false, reasoning_effort: 'low' }, 'none'],
+  [{ chat_template_kwargs: { enable_thinking: false } }, 'none'],
+  [{ enable_thinking: true, reasoning_effort: 'none' }, undefined],
+  [{ enable_thinking: true, reasoning_effort: 'low' }, 'low'],
+])('%j asks for reasoning %j', (fields, reasoning) => {
+  expect(parse(fields).call.reasoning).toBe(reasoning);
+});
+
 test('null means "not said"', () => {
   const nulls = [
     'max_tokens',
