@@ -27,5 +27,5 @@ function answersTo({ type, id }: Message): readonly object[] {
   return parts.map((part) => ({ type: 'part', id, part }));
 }
 
-process.on('message', (messages: readonly Message[]) => process.send?.(messages.flatMap(answersTo)));
+process.on('message', (messages: readonly Message[]) => process.send?.(JSON.stringify(messages.flatMap(answersTo))));
 process.on('disconnect', () => process.exit(0));

@@ -5,7 +5,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import type { FromRunner, ToRunner } from './runner/protocol.ts';
+import { decodeFromRunner, type ToRunner } from './runner/protocol.ts';
 
 /** What Linux has for cards of NVIDIA, of AMD's compute driver, and for any that can draw. */
 const CARDS = ['/dev/nvidiactl', '/dev/kfd', '/dev/dri/renderD128'] as const;
@@ -29,10 +29,11 @@ export async function freeGpuBytes(runnerEntry: URL): Promise<number> {
   try {
     const question: ToRunner = { type: 'probe' };
     child.send([question]);
-    const [[answer] = []]: FromRunner[][] = await Promise.race([
+    const [text = '[]']: string[] = await Promise.race([
       once(child, 'message', { signal: AbortSignal.timeout(PATIENCE_MS) }),
-      once(child, 'exit').then((): FromRunner[][] => []),
+      once(child, 'exit').then((): string[] => []),
     ]);
+    const [answer] = decodeFromRunner(text);
     return answer?.type === 'probed' ? answer.freeGpuBytes : 0;
   } catch {
     // No answer in time, or no process: the system's memory is all that can be relied on.

@@ -8,7 +8,15 @@ import type { LanguageModelV4GenerateResult } from '@ai-sdk/provider';
 import { ServiceError } from '../errors.ts';
 import { createCollector, type CallObserver, type ModelStreamPart } from './model-port.ts';
 import { createOutbox, type Outbox } from './runner/outbox.ts';
-import type { Failure, FromRunner, GenerateRequest, LoadedModel, LoadRequest, ToRunner } from './runner/protocol.ts';
+import {
+  decodeFromRunner,
+  type Failure,
+  type FromRunner,
+  type GenerateRequest,
+  type LoadedModel,
+  type LoadRequest,
+  type ToRunner,
+} from './runner/protocol.ts';
 
 export interface Runner {
   readonly model: LoadedModel;
@@ -115,7 +123,7 @@ class RunnerProcess {
       // A runner that died in this very moment is reported by its `exit`.
       if (child.connected) child.send(messages, () => undefined);
     });
-    child.on('message', (messages: readonly FromRunner[]) => messages.forEach((message) => this.#receive(message)));
+    child.on('message', (text: string) => decodeFromRunner(text).forEach((message) => this.#receive(message)));
     // A process that could not be started never exits.
     child.on('error', () => child.pid === undefined && this.#die('it could not be started'));
     child.once('exit', (code, signal) => this.#die(signal ?? `exit code ${code ?? 'unknown'}`));
@@ -185,8 +193,7 @@ class RunnerProcess {
     const giveUp = (): void => {
       // Whoever leaves with the end of a complete answer unread: the runner owes no word about that one any more.
       if (!this.#calls.has(id)) return;
-      this.#outbox.post({ type: 'abort', id });
-      impatience ??= setTimeout(() => void this.stop(), this.#abortPatienceMs);
+      impatience ??= this.#giveUp(id);
     };
     const abort = (): void => {
       giveUp();
@@ -220,7 +227,8 @@ class RunnerProcess {
     if (this.#exit !== undefined) return Promise.reject(this.#exit);
     this.#lastId += 1;
     const id = this.#lastId;
-    const giveUp = (): void => this.#outbox.post({ type: 'abort', id });
+    let impatience: NodeJS.Timeout | undefined;
+    const giveUp = (): void => void (impatience ??= this.#giveUp(id));
     // It waits for the runner's own word even then: until that, the runner is not free.
     return new Promise<number>((resolve, reject) => {
       this.#calls.set(id, { onCounted: resolve, onFailure: reject });
@@ -228,9 +236,16 @@ class RunnerProcess {
       this.#outbox.post({ type: 'count', id, request });
       if (signal?.aborted === true) giveUp();
     }).finally(() => {
+      clearTimeout(impatience);
       this.#calls.delete(id);
       signal?.removeEventListener('abort', giveUp);
     });
+  }
+
+  /** @returns what kills the runner if it does not hear: to be cleared when it did */
+  #giveUp(id: number): NodeJS.Timeout {
+    this.#outbox.post({ type: 'abort', id });
+    return setTimeout(() => void this.stop(), this.#abortPatienceMs);
   }
 
   #receive(message: FromRunner): void {

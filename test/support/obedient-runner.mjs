@@ -1,6 +1,6 @@
 // A model runner as a test double: it answers each call with one part and holds it open until it is aborted, or
 // finishes at once where the call asks for no tokens.
-const send = (message) => process.send([message]);
+const send = (message) => process.send(JSON.stringify([message]));
 const finish = (id) =>
   send({ type: 'part', id, part: { type: 'finish', usage: {}, finishReason: { unified: 'stop' } } });
 const receive = ({ type, id, request }) => {

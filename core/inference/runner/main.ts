@@ -9,7 +9,14 @@ import { freeGpuBytes, loadEngine, type Engine } from './engine.ts';
 import { damagedModel } from './gguf-header.ts';
 import type { ModelStreamPart } from '../model-port.ts';
 import { createOutbox } from './outbox.ts';
-import type { Failure, FromRunner, GenerateRequest, LoadRequest, ToRunner } from './protocol.ts';
+import {
+  encodeFromRunner,
+  type Failure,
+  type FromRunner,
+  type GenerateRequest,
+  type LoadRequest,
+  type ToRunner,
+} from './protocol.ts';
 
 let engine: Engine | undefined;
 const running = new Map<number, AbortController>();
@@ -19,7 +26,7 @@ const running = new Map<number, AbortController>();
  * for no message.
  */
 const outbox = createOutbox<FromRunner>(
-  (messages) => process.connected && process.send?.(messages),
+  (messages) => process.connected && process.send?.(encodeFromRunner(messages)),
   (flush) => setImmediate(() => setImmediate(flush)),
 );
 
@@ -45,7 +52,7 @@ async function load(request: LoadRequest): Promise<void> {
 
 function refuseLoad(error: unknown): void {
   const refusal: FromRunner = { type: 'load-failed', failure: failureOf(error) };
-  process.send?.([refusal], undefined, undefined, () => process.exit(1));
+  process.send?.(encodeFromRunner([refusal]), undefined, undefined, () => process.exit(1));
 }
 
 async function generate(id: number, request: GenerateRequest): Promise<void> {

@@ -1,8 +1,7 @@
 /**
- * What a gateway and its model runners say to each other over Node's IPC channel, in lists: what is said in one
- * turn of the event loop goes together. Both ends
- * are ours and start from the same build, so there is no version; the runner trusts its parent, and the parent
- * treats a runner that breaks off as dead.
+ * What a gateway and its model runners say to each other over Node's IPC channel, in lists: what is said in one turn of
+ * the event loop goes together. Both ends are ours and start from the same build, so there is no version; the runner trusts
+ * its parent, and the parent treats a runner that breaks off as dead.
  *
  *     parent                         runner
  *       probe ───────────────────────▶           instead of anything else
@@ -84,3 +83,15 @@ export type FromRunner =
   | { readonly type: 'part'; readonly id: number; readonly part: ModelStreamPart }
   | { readonly type: 'counted'; readonly id: number; readonly promptTokens: number }
   | { readonly type: 'failed'; readonly id: number; readonly failure: Failure };
+
+/**
+ * Small things in large numbers: as JSON they cost half of what cloning them does. A prompt, which may be megabytes, goes
+ * the other way as it is.
+ */
+export function encodeFromRunner(messages: readonly FromRunner[]): string {
+  return JSON.stringify(messages);
+}
+
+export function decodeFromRunner(text: string): readonly FromRunner[] {
+  return JSON.parse(text);
+}

@@ -3,13 +3,15 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { freeGpuBytes } from '../../../core/inference/gpu-memory.ts';
+import { decodeFromRunner } from '../../../core/inference/runner/protocol.ts';
 
 const runnerEntry = new URL('../../../dist/core/inference/runner/main.js', import.meta.url);
 
 test('a runner says how much memory cards have free', async () => {
   const runner = fork(runnerEntry, { serialization: 'advanced' });
   runner.send([{ type: 'probe' }]);
-  const [[answer]] = (await once(runner, 'message')) as [[{ type: string; freeGpuBytes: number }]];
+  const [text] = (await once(runner, 'message')) as [string];
+  const [answer] = decodeFromRunner(text) as [{ type: string; freeGpuBytes: number }];
   runner.kill();
   expect(answer.type).toBe('probed');
   expect(answer.freeGpuBytes).toBeGreaterThanOrEqual(0);

@@ -44,6 +44,16 @@ test.each(['signal', 'cancel'])(
   },
 );
 
+test('one that does not stop counting when told to is killed as well', async () => {
+  const { runner, deaths } = await start('stuck-runner.mjs');
+  const leave = new AbortController();
+  const counting = runner.countPromptTokens({ ...call, maxOutputTokens: 0 }, leave.signal);
+  leave.abort(new Error('enough'));
+  await expect(counting).rejects.toMatchObject({ code: 'engine_failed' });
+  expect(runner.isAlive()).toBe(false);
+  expect(deaths).toEqual([]);
+});
+
 test('whoever leaves an answer that is complete, and not read to its end, stops nobody’s runner', async () => {
   const { runner } = await start('obedient-runner.mjs');
   const settled = Promise.withResolvers<void>();
