@@ -10,6 +10,9 @@ import type { GenerateRequest } from './protocol.ts';
 /** Some milliseconds' work. */
 const PIECE_LENGTH = 16_384;
 
+/** Of a UTF-16 code unit, in UTF-8. */
+const MAX_BYTES = 3;
+
 /** Prompts up to so many contexts are tokenised whole, to be told exactly how long they are. */
 const MAX_CONTEXTS = 2;
 
@@ -28,8 +31,12 @@ export async function measurePrompt(
   { countTokens, contextTokens, signal }: MeasureOptions,
 ): Promise<void> {
   const most = contextTokens * MAX_CONTEXTS;
+  const texts = [...textsOf(request)];
+  const length = texts.reduce((sum, text) => sum + text.length, 0);
+  // Most are: so short that they are soon tokenised, and that they would fit if each byte were a token.
+  if (length <= PIECE_LENGTH && length * MAX_BYTES <= most) return signal.throwIfAborted();
   let tokens = 0;
-  for (const text of textsOf(request)) {
+  for (const text of texts) {
     for (let at = 0; at < text.length; at += PIECE_LENGTH) {
       // What is short is measured at once.
       if (text.length > PIECE_LENGTH) await nextTurn();

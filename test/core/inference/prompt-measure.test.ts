@@ -10,7 +10,7 @@ const MIB = 1024 * 1024;
 /** Four characters are a token. @returns how many characters it was asked about */
 async function measure(
   request: GenerateRequest,
-  { signal = new AbortController().signal, onPiece = (): void => undefined } = {},
+  { signal = new AbortController().signal, onPiece = (): void => undefined, contextTokens = 8192 } = {},
 ): Promise<number> {
   let characters = 0;
   const countTokens = (text: string): number => {
@@ -18,7 +18,7 @@ async function measure(
     onPiece();
     return Math.ceil(text.length / 4);
   };
-  await measurePrompt(request, { countTokens, contextTokens: 8192, signal }).catch((error: unknown) => {
+  await measurePrompt(request, { countTokens, contextTokens, signal }).catch((error: unknown) => {
     throw Object.assign(error as Error, { characters });
   });
   return characters;
@@ -54,8 +54,10 @@ describe('a prompt', () => {
       },
       tools: [tool],
     };
-    expect(await measure(request)).toBe(16 + JSON.stringify(tool).length);
-    expect(await measure({ ...request, toolChoice: { type: 'none' } })).toBe(16);
+    expect(await measure(request, { contextTokens: 16 })).toBe(16 + JSON.stringify(tool).length);
+    expect(await measure({ ...request, toolChoice: { type: 'none' } }, { contextTokens: 16 })).toBe(16);
+    // As it would fit if each byte were a token, nothing has to be counted.
+    expect(await measure(request)).toBe(0);
   });
 
   test('is not counted on when its client has left', async () => {
