@@ -73,10 +73,13 @@ async function cachedTokens(caller: TestCaller, said: string): Promise<number> {
 /** Every conversation begins with so much of the model's template. */
 const TEMPLATE_TOKENS = 8;
 
-/** All that an answer says but for ids, times and the model's own words. */
+/**
+ * All that an answer says but for ids, times, the model's own words, and whether those came to an end of their own: the
+ * guess and its control are different questions.
+ */
 function facts({ status, headers, text }: Answer): string {
   const isHidden = (name: string): boolean =>
-    /^(id|created|.*_at|.*_duration|content|text|response|output)$/.test(name);
+    /^(id|created|.*_at|.*_duration|content|text|response|output|(finish|done|stop)_reason)$/.test(name);
   const told: unknown = JSON.parse(text, (name, value: unknown) => {
     if (isHidden(name)) return undefined;
     if (!/^cache(d_tokens|_read_input_tokens)$/.test(name)) return value;
