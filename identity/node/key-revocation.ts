@@ -85,19 +85,18 @@ export function createKeyRevocation(options: KeyRevocationOptions): KeyRevocatio
     const struck = kids.filter((kid) => table.revoke(kid, nowS()));
     for (const kid of struck) record(kid);
     for (const partner of partners) partner.strike(struck);
-    return struck;
   });
-  const write = (kids: readonly string[]): readonly string[] => {
-    const struck = strike.immediate(kids);
+  const write = (kids: readonly string[]): void => {
+    strike.immediate(kids);
     flush(database);
     for (const kid of kids) refused.delete(kid);
-    return struck;
   };
   const writeOrPostpone = async ({ kids, counting }: Refused): Promise<Omit<RevocationOfKeys, 'cut'>> => {
     try {
-      return { revoked: write(kids), isDurable: true };
+      write(kids);
+      return { revoked: counting, isDurable: true };
     } catch (error) {
-      if (postpone?.(error, () => void write(kids)) !== true) throw error;
+      if (postpone?.(error, () => write(kids)) !== true) throw error;
       return { revoked: counting, isDurable: false };
     }
   };
