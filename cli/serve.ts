@@ -9,6 +9,7 @@ import { CommandError, UsageError, type Command, type CommandContext, type Comma
 import { clockLagText } from './clock-lag.ts';
 import { portOf } from './flags.ts';
 import { listHere, withDatabase } from './key-keeper.ts';
+import { requireOpenFiles } from './open-files.ts';
 import { version } from './package.ts';
 import { endService, startService, type Running } from './service.ts';
 
@@ -48,6 +49,7 @@ const SETTLED_MS = 1000;
 
 async function serveUntilStopped(input: CommandInput, context: CommandContext): Promise<0> {
   const { home, terminal } = context;
+  requireOpenFiles();
   const settings = await readSettings(input, context);
   const lock = lockHome(home);
   if (lock === undefined) throw await alreadyServing(home);
