@@ -64,10 +64,13 @@ function base64url(bytes: Uint8Array): string {
 const CIPHER = 'chacha20-poly1305';
 const CIPHER_OPTIONS = { authTagLength: AEAD_TAG_BYTES };
 
+/** Bytes do as well, and cost Node 24 four times as much. */
+const asKey = (bytes: Uint8Array): KeyObject => openssl.createSecretKey(bytes);
+
 const aead: Aead = {
   seal(key, nonce, associatedData, box) {
     const tagAt = box.length - AEAD_TAG_BYTES;
-    const cipher = openssl.createCipheriv(CIPHER, key, nonce, CIPHER_OPTIONS);
+    const cipher = openssl.createCipheriv(CIPHER, asKey(key), nonce, CIPHER_OPTIONS);
     cipher.setAAD(associatedData, { plaintextLength: tagAt });
     box.set(cipher.update(box.subarray(0, tagAt)));
     cipher.final();
@@ -76,7 +79,7 @@ const aead: Aead = {
   open(key, nonce, associatedData, box) {
     if (box.length < AEAD_TAG_BYTES) return undefined;
     const tagAt = box.length - AEAD_TAG_BYTES;
-    const decipher = openssl.createDecipheriv(CIPHER, key, nonce, CIPHER_OPTIONS);
+    const decipher = openssl.createDecipheriv(CIPHER, asKey(key), nonce, CIPHER_OPTIONS);
     decipher.setAAD(associatedData, { plaintextLength: tagAt });
     decipher.setAuthTag(box.subarray(tagAt));
     const plaintext = decipher.update(box.subarray(0, tagAt));
@@ -93,7 +96,7 @@ const aead: Aead = {
 export const platformCrypto: Omit<Crypto, 'mlKem768'> = {
   randomBytes,
   sha256: (message) => openssl.hash('sha256', message, 'buffer'),
-  hmacSha256: (key, message) => openssl.createHmac('sha256', key).update(message).digest(),
+  hmacSha256: (key, message) => openssl.createHmac('sha256', asKey(key)).update(message).digest(),
   x25519: dhKeyPair,
   aead,
 };
