@@ -8,7 +8,7 @@ import type { LiveRequests } from './live-requests.ts';
 import { createLocator } from './locate.ts';
 import type { PeerProcesses } from './peer-process.ts';
 import { createJudge } from './pipeline/judge.ts';
-import { createPipeline, type PipelineOptions } from './pipeline/pipeline.ts';
+import { createPipeline, describe, type PipelineOptions } from './pipeline/pipeline.ts';
 import { createRouter } from './pipeline/router.ts';
 import type { Route } from './route.ts';
 import { createInnerRunner, type RunInner } from './sealed/inner-request.ts';
@@ -35,9 +35,13 @@ export function createGateway(options: GatewayOptions): Gateway {
   const identifier = createIdentifier({ ...options, keys: options.services.keys, settings: options.access, elapsed });
   const judge = createJudge({ live: options.live, locate: createLocator(options), identifier });
   const pipeline = createPipeline({ ...options, router: createRouter(options.routes), judge, elapsed });
+  const onBroken = (error: unknown): void => {
+    options.onError(error);
+    options.warn('an answer broke off', describe(error));
+  };
   return {
     listener: createListener({
-      handle: createRequestListener(pipeline, options.onError),
+      handle: createRequestListener(pipeline, onBroken),
       setTimer: setProcessTimer,
     }),
     runInner: createInnerRunner(pipeline),

@@ -249,7 +249,7 @@ function otherMethod({ siblings }: Target): RequestError {
 }
 
 /** What failed and where, without the message: an unexpected error's may quote the prompt or a key. */
-function describe(error: unknown): object {
+export function describe(error: unknown): object {
   if (!(error instanceof Error)) return { kind: typeof error };
   return { kind: error.name, at: error.stack?.split('\n').filter((line) => /^\s+at /.test(line)) };
 }
