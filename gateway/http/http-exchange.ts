@@ -41,6 +41,11 @@ class HttpExchange implements Exchange {
     });
   }
 
+  /** The socket knows it first. */
+  get isClosed(): boolean {
+    return this.#response.destroyed || this.via.request.socket.destroyed;
+  }
+
   onClosed(then: (isAnswered: boolean) => void): void {
     if (this.#response.destroyed) then(this.#response.writableFinished);
     else this.#closings.push(then);

@@ -17,6 +17,8 @@ export interface Exchange extends Closing {
 
 /** How an exchange ends, for all that counts or works for it. */
 export interface Closing {
+  /** Nothing more of the answer can be sent. */
+  readonly isClosed: boolean;
   /**
    * Calls `then` once, when nothing more of the answer can be sent; at once where that is so by now.
    * @param then is told whether all of it was sent

@@ -17,6 +17,7 @@ import { outwardError, refusalError, RequestError } from '../errors.ts';
 import type { LiveRequest } from '../live-requests.ts';
 import { createRateWindow, type RateWindow } from '../rate-window.ts';
 import type { Recorder, RequestRecord } from '../request-log/recorder.ts';
+import { CLIENT_LEFT } from '../request-log/request-entry.ts';
 import { RequestBody, readBody, SHORT_BYTES } from '../request-body.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
 import { IGNORED_HEADER } from '../wire/ignored.ts';
@@ -195,7 +196,9 @@ class Visit {
   }
 
   #failed(error: unknown): Answer {
-    const { via, method } = this.#exchange;
+    const { via, method, isClosed } = this.#exchange;
+    // Nobody is left to tell, and nothing went wrong here: what was under way was given up.
+    if (isClosed) return { status: CLIENT_LEFT, headers: {}, body: '' };
     const { code, status, headers, ...outward } = outwardError(error);
     this.#record.fail(code);
     if (status >= 500) this.#options.onError(error);
@@ -203,8 +206,6 @@ class Visit {
     if (status === 500) this.#options.warn('request failed', { code, ...describe(error), method, route: route?.path });
     const text = JSON.stringify((route?.encodeError ?? encodeOpenAiError)({ code, status, headers, ...outward }));
     const answer = wholeAnswer(status, { ...this.#headers, ...headers, 'content-type': JSON_TYPE }, text);
-    // Nobody is left to tell.
-    if (via.kind === 'socket' && via.request.socket.destroyed) return answer;
     this.#record.answer(status, text);
     const isSent = via.kind === 'channel' || isHeard(via.request) || code === 'request_timeout';
     return isSent ? answer : { ...answer, body: answerEarly(text, via.request) };

@@ -97,6 +97,10 @@ class InnerExchange implements Exchange {
     else signal.addEventListener('abort', this.cut, { once: true });
   }
 
+  get isClosed(): boolean {
+    return this.#ending !== undefined;
+  }
+
   onClosed(then: (isAnswered: boolean) => void): void {
     if (this.#ending === undefined) this.#closings.push(then);
     else then(this.#ending.isAnswered);

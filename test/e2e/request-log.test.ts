@@ -116,6 +116,8 @@ describe('a client that leaves', () => {
       return page.requests.length > 0 && page;
     });
     expect(requests[0]).toMatchObject({ status: 499, finish_reason: 'cancelled', error_code: null });
+    // It is no failure of the service, which would have a line there.
+    expect(server.log()).not.toContain('request failed');
   });
 });
 

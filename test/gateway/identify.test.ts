@@ -35,7 +35,12 @@ function createGate(settings: Partial<AccessSettings> = {}, open?: () => Promise
       headers: { 'x-postern-run-token': runToken },
       headersDistinct: token === undefined ? {} : { authorization: [`Bearer ${token}`] },
       provenance: { isLoopback: from === '127.0.0.1', site: 'none', origin: undefined, source: sourceOf(from) },
-      exchange: { onClosed: (then) => closings.push(() => then(true)), onHalfClosed: () => {}, cut: () => {} },
+      exchange: {
+        isClosed: false,
+        onClosed: (then) => closings.push(() => then(true)),
+        onHalfClosed: () => {},
+        cut: () => {},
+      },
     });
   };
   const finishAll = () => closings.splice(0).forEach((close) => close());
