@@ -94,6 +94,9 @@ export function isHeard(request: IncomingMessage): boolean {
   return request.complete;
 }
 
+/** Of a sender that has its answer, and neither goes on nor leaves. */
+export const ANSWERED_SILENCE_MS = 10_000;
+
 /** What of a refused body is read and dropped after the answer went out. */
 const MAX_DRAIN_BYTES = 64 * 1024 * 1024;
 
@@ -101,18 +104,20 @@ const MAX_DRAIN_BYTES = 64 * 1024 * 1024;
  * The answer to a request that is still being sent: all of it at once, and its end when the request has ended. To end
  * it sooner may close the connection, and a client in the middle of sending would see a reset instead of the answer.
  */
-export async function* answerEarly(text: string, request: IncomingMessage): AsyncGenerator<string> {
+export async function* answerEarly(text: string, request: IncomingMessage, setTimer: SetTimer): AsyncGenerator<string> {
   yield text;
   if (isHeard(request) || request.destroyed) return;
   let dropped = 0;
-  const silence = setTimeout(() => request.destroy(), SILENT_BODY_MS);
+  const wait = (): (() => void) => setTimer(ANSWERED_SILENCE_MS, () => request.destroy());
+  let cancel = wait();
   request.on('data', (chunk: Buffer) => {
     dropped += chunk.length;
-    silence.refresh();
     if (dropped > MAX_DRAIN_BYTES) request.destroy();
+    cancel();
+    cancel = wait();
   });
   await new Promise((resolve) => request.once('end', resolve).once('close', resolve));
-  clearTimeout(silence);
+  cancel();
 }
 
 function stalled(): RequestError {

@@ -197,18 +197,18 @@ class Visit {
 
   #failed(error: unknown): Answer {
     const { via, method, isClosed } = this.#exchange;
-    // Nobody is left to tell, and nothing went wrong here: what was under way was given up.
-    if (isClosed) return { status: CLIENT_LEFT, headers: {}, body: '' };
     const { code, status, headers, ...outward } = outwardError(error);
-    this.#record.fail(code);
     if (status >= 500) this.#options.onError(error);
+    // Nobody is left to tell, and that what was under way was given up is no failure.
+    if (isClosed) return { status: CLIENT_LEFT, headers: {}, body: '' };
+    this.#record.fail(code);
     const route = this.#target?.route;
     if (status === 500) this.#options.warn('request failed', { code, ...describe(error), method, route: route?.path });
     const text = JSON.stringify((route?.encodeError ?? encodeOpenAiError)({ code, status, headers, ...outward }));
     const answer = wholeAnswer(status, { ...this.#headers, ...headers, 'content-type': JSON_TYPE }, text);
     this.#record.answer(status, text);
     const isSent = via.kind === 'channel' || isHeard(via.request) || code === 'request_timeout';
-    return isSent ? answer : { ...answer, body: answerEarly(text, via.request) };
+    return isSent ? answer : { ...answer, body: answerEarly(text, via.request, setProcessTimer) };
   }
 }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { SILENT_BODY_MS, shortBody } from '../../gateway/body.ts';
+import { ANSWERED_SILENCE_MS, answerEarly, SILENT_BODY_MS, shortBody } from '../../gateway/body.ts';
 import { createFakeTime } from '../core/fake-time.ts';
 
 async function arrive(head: string): Promise<{ client: Socket; request: IncomingMessage }> {
@@ -55,4 +55,21 @@ test('is cut off with its client, before or after it is asked for', async () => 
   client.destroy();
   await expect(body).rejects.toMatchObject({ code: 'bad_request' });
   await expect(shortBody(request, time)).rejects.toMatchObject({ code: 'bad_request' });
+});
+
+test('a sender that is answered may go on, but does not hold its connection by silence', async () => {
+  const time = createFakeTime();
+  const { client, request } = await arrive('content-length: 1000\r\n\r\nab');
+  const answer = answerEarly('no', request, time.setTimer);
+  expect(await answer.next()).toEqual({ value: 'no', done: false });
+  const over = answer.next();
+  await once(request, 'data');
+  time.advance(ANSWERED_SILENCE_MS - 1);
+  client.write('cd');
+  await once(request, 'data');
+  time.advance(ANSWERED_SILENCE_MS - 1);
+  expect(request.destroyed).toBe(false);
+  time.advance(1);
+  expect(request.destroyed).toBe(true);
+  expect((await over).done).toBe(true);
 });
