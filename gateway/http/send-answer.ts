@@ -10,8 +10,14 @@ const KEEP_ALIVE_MS = 15_000;
 /** As long as a reader's system may take to say that nobody is there. */
 const PROBE_MS = 250;
 
-/** A comment: every reader of server-sent events skips it. */
-const KEEP_ALIVE = ': keep-alive\n\n';
+/**
+ * What a silent stream says meanwhile, by its content type: a comment of server-sent events, or a space before the next
+ * line of JSON. (An empty line would be one that Ollama's clients parse.)
+ */
+const FILLERS: readonly (readonly [type: string, filler: string])[] = [
+  ['text/event-stream', ': keep-alive\n\n'],
+  ['application/x-ndjson', ' '],
+];
 
 /** @throws what the pieces throw, unless their reader is gone */
 export async function sendAnswer(
@@ -28,7 +34,8 @@ export async function sendAnswer(
     return letGo(body);
   }
   cut?.addEventListener('abort', () => response.destroy(), { once: true });
-  await sendStream(response, body, headers['content-type']?.startsWith('text/event-stream') === true);
+  const type = headers['content-type'] ?? '';
+  await sendStream(response, body, FILLERS.find(([prefix]) => type.startsWith(prefix))?.[1]);
 }
 
 /** A generator lets go only of what it has begun, so one piece is taken. */
@@ -39,13 +46,13 @@ async function letGo(pieces: AsyncIterable<unknown>): Promise<void> {
 async function sendStream(
   response: ServerResponse,
   pieces: AsyncIterable<string | Uint8Array>,
-  saysAlive: boolean,
+  filler: string | undefined,
 ): Promise<void> {
   // A reader that left is noticed at the next piece; one that never comes must be told of by the socket.
   const gone = new AbortController();
   whenClosed(response, () => gone.abort());
-  const keepAlive = saysAlive ? setInterval(() => sayAlive(response), KEEP_ALIVE_MS) : undefined;
-  if (saysAlive) whenHalfClosed(response, () => probe(response));
+  const keepAlive = filler === undefined ? undefined : setInterval(() => fill(response, filler), KEEP_ALIVE_MS);
+  if (filler !== undefined) whenHalfClosed(response, () => probe(response, filler));
   try {
     for await (const piece of pieces) {
       if (response.destroyed) return;
@@ -61,12 +68,12 @@ async function sendStream(
 }
 
 /** To a reader that has half-closed: if it is gone, the first write makes its system say so, and the second one fails. */
-function probe(response: ServerResponse): void {
-  sayAlive(response);
-  setTimeout(() => sayAlive(response), PROBE_MS).unref();
+function probe(response: ServerResponse, filler: string): void {
+  fill(response, filler);
+  setTimeout(() => fill(response, filler), PROBE_MS).unref();
 }
 
-/** Not to a reader that has not taken what came before: for as long as it does not, comments would pile up. */
-function sayAlive(response: ServerResponse): void {
-  if (!response.writableNeedDrain && !response.writableEnded) response.write(KEEP_ALIVE);
+/** Not for a reader that has not taken what came before: for as long as it does not, fillers would pile up. */
+function fill(response: ServerResponse, filler: string): void {
+  if (!response.writableNeedDrain && !response.writableEnded) response.write(filler);
 }

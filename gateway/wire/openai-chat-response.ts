@@ -71,7 +71,8 @@ interface StreamOptions {
 }
 
 /**
- * Never throws: a failure in mid-stream becomes an error event, which is the only way left to tell of it.
+ * Never throws: a failure in mid-stream becomes an error event, which is the only way left to tell of it. It is the last
+ * one: `[DONE]` would call the answer whole.
  * @param parts the port's stream, from `stream-start` on
  */
 export async function* encodeChatStream(
@@ -86,10 +87,10 @@ export async function* encodeChatStream(
       const text = encoder.encode(part);
       if (text !== '') yield text;
     }
+    yield DONE_EVENT;
   } catch (error) {
     yield encodeEvent(encodeOpenAiError(outwardError(error)));
   }
-  yield DONE_EVENT;
 }
 
 class ChunkEncoder {

@@ -35,7 +35,8 @@ interface StreamOptions {
 }
 
 /**
- * Never throws: a failure in mid-stream becomes an error event, which is the only way left to tell of it.
+ * Never throws: a failure in mid-stream becomes an error event, which is the only way left to tell of it. It is the last
+ * one: `[DONE]` would call the answer whole.
  * @param parts the port's stream, from `stream-start` on
  */
 export async function* encodeCompletionStream(
@@ -45,10 +46,10 @@ export async function* encodeCompletionStream(
 ): AsyncGenerator<string> {
   try {
     for await (const chunk of chunks(envelope, parts, options)) yield encodeEvent({ ...common(envelope), ...chunk });
+    yield DONE_EVENT;
   } catch (error) {
     yield encodeEvent(encodeOpenAiError(outwardError(error)));
   }
-  yield DONE_EVENT;
 }
 
 async function* chunks(

@@ -147,7 +147,7 @@ describe('a clean end', () => {
     server.process.kill('SIGTERM');
     await until(() => server.log().includes('Stopping'));
     server.process.kill('SIGTERM');
-    expect(await response.text()).toMatch(/"message":"The service is shutting down\."[^]*\[DONE\]/);
+    expect(await response.text()).toMatch(/"message":"The service is shutting down\."[^\n]*\n\n$/);
     expect(await exited(server)).toBe(0);
   });
 
