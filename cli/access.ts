@@ -1,13 +1,15 @@
 /** `postern access`: says who may call what, by the very function that decides it. */
 import { readSettingsFile, resolveSettings, type Settings } from '../core/config/settings.ts';
+import { builtInAgentOnly, namedAgent } from '../gateway/agent-directory.ts';
 import { callerOf, type Caller, type Proof } from '../gateway/caller.ts';
 import { refusalError, outwardError } from '../gateway/errors.ts';
-import { findRoute } from '../gateway/find-route.ts';
+import { findTarget } from '../gateway/find-target.ts';
 import { judge, type Host } from '../gateway/guard.ts';
 import { openPeerProcesses } from '../gateway/open-peer-processes.ts';
 import type { PeerProcess } from '../gateway/peer-process.ts';
 import { decide, type Verdict } from '../gateway/policy.ts';
-import type { Method, Route } from '../gateway/route.ts';
+import type { Target } from '../gateway/pipeline/router.ts';
+import type { Method } from '../gateway/route.ts';
 import { findAccessKey } from '../identity/access-key.ts';
 import type { AccessKeyRefusal } from '../identity/node/access-key-check.ts';
 import { machineNames } from './addresses.ts';
@@ -33,7 +35,7 @@ Says whether such a request would be let in, and if not, why. It is answered by 
   --json      one JSON object on stdout
 
 Example:
-  postern access explain --route "POST /v1/agents/x/run" --from lan --key - < laptop.key
+  postern access explain --route "POST /v1/agents/default/run" --from lan --key - < laptop.key
 `,
   options: {
     route: { type: 'string' },
@@ -47,7 +49,7 @@ Example:
   async run({ flags, positionals }, context) {
     // Not quoted: it could be a key.
     if (positionals.length !== 1 || positionals[0] !== 'explain') throw new UsageError('say "explain", and no more.');
-    const { route, asked } = routeOf(flags['route']);
+    const { route, params, asked } = targetOf(flags['route']);
     const from = transportOf(flags['from']);
     const isSealed = flags['sealed'] === true;
     const settings = resolveSettings({
@@ -59,7 +61,9 @@ Example:
     const shown = flags['key'] === undefined ? undefined : await look(flags['key'], isSealed, context);
     const transport = local?.isLoopback === false ? 'lan' : from;
     const caller = callerFor({ transport, sealed: isSealed }, shown, settings['access.requireKeyOnLoopback']);
-    const verdict = decide(route.access, { caller, site: 'none', host: local?.host ?? 'own', hasRunToken: false });
+    const host = local?.host ?? 'own';
+    const agent = namedAgent(route, params, builtInAgentOnly);
+    const verdict = decide(route.access, { caller, site: 'none', host, hasRunToken: false, agent });
     const where = { process: local?.process ?? null, host: local?.host ?? null };
     const explained = { route: asked, class: route.access, ...where, caller, key: keyText(shown), ...outcome(verdict) };
     if (flags['json'] === true) context.terminal.print(JSON.stringify(explained));
@@ -70,13 +74,13 @@ Example:
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'DELETE'];
 
-function routeOf(flag: CommandInput['flags'][string]): { readonly route: Route; readonly asked: string } {
+function targetOf(flag: CommandInput['flags'][string]): Target & { readonly asked: string } {
   const [, verb = '', path = ''] = /^([A-Z]+) +(\/\S*)$/.exec(typeof flag === 'string' ? flag : '') ?? [];
   const method = METHODS.find((one) => one === verb);
   if (method === undefined) throw new UsageError('--route: expected a method and a path, such as "GET /v1/models".');
-  const route = findRoute(method, path);
-  if (route === undefined) throw new CommandError(`there is no ${method} ${path}. /openapi.json lists what there is.`);
-  return { route, asked: `${method} ${path}` };
+  const target = findTarget(method, path);
+  if (target === undefined) throw new CommandError(`there is no ${method} ${path}. /openapi.json lists what there is.`);
+  return { ...target, asked: `${method} ${path}` };
 }
 
 function transportOf(flag: CommandInput['flags'][string]): Caller['transport'] {

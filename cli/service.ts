@@ -18,9 +18,10 @@ import { findDiskFault } from '../core/storage/disk-fault.ts';
 import { openDurableClock, type DurableClock } from '../core/storage/durable-clock.ts';
 import { createStorageHealth, type StorageHealth } from '../core/storage/storage-health.ts';
 import { setProcessTimer } from '../core/timer.ts';
+import { builtInAgentOnly } from '../gateway/agent-directory.ts';
 import { createApprovalFeed, type ApprovalFeed } from '../gateway/approval-feed.ts';
 import type { Listener } from '../gateway/listener.ts';
-import { routeBodyBytes } from '../gateway/find-route.ts';
+import { routeBodyBytes } from '../gateway/find-target.ts';
 import { withLateStreams } from '../gateway/late-streams.ts';
 import { createLiveRequests } from '../gateway/live-requests.ts';
 import { createMetrics, type Metrics } from '../gateway/metrics.ts';
@@ -176,6 +177,7 @@ async function assemble(settings: Settings, { context, clock, peers, startedAtMs
     ...callerOptions(settings),
     peers,
     live,
+    agents: builtInAgentOnly,
     onRefusal: (reason) => identity.refusals.note(reason),
     onError: (error) => storage.note(error),
     runToken: token,

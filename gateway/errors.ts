@@ -55,6 +55,7 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   prompt_too_long: { status: 400, type: 'invalid_request_error' },
   unsupported: { status: 400, type: 'invalid_request_error' },
   unauthenticated: { status: 401, type: 'authentication_error' },
+  agent_not_found: { status: 404, type: 'invalid_request_error' },
   agent_scope_denied: { status: 403, type: 'permission_error' },
   cross_site: { status: 403, type: 'permission_error' },
   forbidden: { status: 403, type: 'permission_error' },
@@ -179,6 +180,7 @@ const REFUSAL_MESSAGES: Readonly<Record<Refusal, string>> = {
     'The name in the Host header may belong to another machine. Call this one 127.0.0.1 or localhost, or add the name to the setting server.hostnames.',
   cross_site:
     'A web page may not call this. Add its origin to the setting server.allowedOrigins, or call from outside a browser.',
+  agent_not_found: 'There is no such agent. The built-in one is called "default".',
   agent_scope_denied: 'The credential is for another agent.',
   secure_channel_required: 'From another machine this is only possible through the secure channel of a paired device.',
 };

@@ -2,6 +2,7 @@
  * Who may call what. Each route has an access class; this file says what each class asks of a caller, and nothing
  * else in the gateway does. `docs/access.md` is the same table for people.
  */
+import type { NamedAgent } from './agent-directory.ts';
 import type { AgentAddress, Caller } from './caller.ts';
 import type { Host, Site } from './guard.ts';
 
@@ -17,8 +18,7 @@ export interface PolicyRequest {
   readonly host: Host;
   /** True when the request carries the token of this very run, which only this machine's owner can read. */
   readonly hasRunToken: boolean;
-  /** The agent that the route acts on, where it names one. */
-  readonly agent?: { readonly isBuiltIn: boolean; readonly address: AgentAddress } | undefined;
+  readonly agent: NamedAgent;
 }
 
 export type Refusal =
@@ -30,20 +30,25 @@ export type Refusal =
   | 'foreign_host'
   /** A web page that has no business here. */
   | 'cross_site'
-  /** Right caller, wrong agent. */
+  /** The credential is for one agent, and this is not it. Whether there is such an agent it does not learn. */
   | 'agent_scope_denied'
+  | 'agent_not_found'
   /** Allowed only inside the encrypted channel. */
   | 'secure_channel_required';
+
+export type AgentReach = 'all' | 'none' | AgentAddress;
 
 export type Verdict =
   | {
       readonly allowed: true;
       /** `summary`: a remote or cross-site caller sees less. */ readonly view: 'full' | 'summary';
+      /** Whose tools, tasks and memory the request may touch. A handler looks at no other agent's. */
+      readonly agents: AgentReach;
     }
   | { readonly allowed: false; readonly refusal: Refusal };
 
-const FULL: Verdict = { allowed: true, view: 'full' };
-const SUMMARY: Verdict = { allowed: true, view: 'summary' };
+const FULL: Verdict = { allowed: true, view: 'full', agents: 'none' };
+const SUMMARY: Verdict = { allowed: true, view: 'summary', agents: 'none' };
 const refuse = (refusal: Refusal): Verdict => ({ allowed: false, refusal });
 
 /** What a name gives that may be another machine's as well. */
@@ -67,7 +72,7 @@ export function decide(access: AccessClass, request: PolicyRequest): Verdict {
     case 'tools':
     case 'agents':
       if (isUninvited(site)) return refuse('cross_site');
-      return isKnown ? FULL : refuse('unauthenticated');
+      return decideReach(request);
     case 'dispatch':
       if (isUninvited(site)) return refuse('cross_site');
       return decideDispatch(request);
@@ -84,13 +89,24 @@ function isUninvited(site: Site): boolean {
   return site === 'app' || site === 'any' || site === 'foreign';
 }
 
-function decideDispatch({ caller, agent }: PolicyRequest): Verdict {
-  const isLocal = caller.transport === 'loopback';
+/** An agent's credential reaches that agent and no other; everybody else who is known reaches all that exist. */
+function decideReach({ caller: { scope }, agent }: PolicyRequest): Verdict {
+  if (scope === 'nobody') return refuse('unauthenticated');
+  const isForAll = scope === 'owner' || scope === 'master';
+  const isOwn = agent === 'none' || (typeof agent === 'object' && agent.kind === 'custom' && agent.address === scope);
+  if (!isForAll && !isOwn) return refuse('agent_scope_denied');
+  return agent === 'unknown' ? refuse('agent_not_found') : { allowed: true, view: 'full', agents: isForAll ? 'all' : scope };
+}
+
+/** Work is begun for an agent: without one there is none to begin. */
+function decideDispatch(request: PolicyRequest): Verdict {
+  const { caller, agent } = request;
+  const isLocal = caller.transport === 'loopback' && !caller.sealed;
   if (caller.scope === 'nobody') return refuse('unauthenticated');
   if (!isLocal && !caller.sealed) return refuse('secure_channel_required');
-  if (caller.scope === 'owner' || agent === undefined) return FULL;
-  if (agent.isBuiltIn) return isLocal && caller.scope === 'master' ? FULL : refuse('forbidden');
-  return caller.scope === 'master' || caller.scope === agent.address ? FULL : refuse('agent_scope_denied');
+  if (agent === 'none') return refuse('agent_not_found');
+  const isBuiltIn = typeof agent === 'object' && agent.kind === 'built-in';
+  return isBuiltIn && !isLocal ? refuse('forbidden') : decideReach(request);
 }
 
 /**

@@ -17,18 +17,17 @@ import type { ApprovalFeed } from './approval-feed.ts';
 import type { Caller } from './caller.ts';
 import type { OutwardError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
-import type { AccessClass } from './policy.ts';
+import type { AccessClass, AgentReach } from './policy.ts';
 import type { Relays } from './relays.ts';
 import type { RequestLog } from './request-log/request-log.ts';
 import type { SealedDoor } from './sealed/sealed-door.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
-export interface Route {
+interface AnyRoute {
   readonly method: Method;
   /** Without any prefix alias; `:name` is one segment, a final `*` is all that follows. */
   readonly path: string;
-  readonly access: AccessClass;
   /** Checked before the caller is even identified. */
   readonly maxBodyBytes: number;
   /** Where the clients of this route's style look for it. It is served under the other prefixes, too. */
@@ -47,10 +46,19 @@ export interface Route {
   readonly handle?: (request: GatewayRequest, services: Services) => Promise<Reply> | Reply;
 }
 
+/** The parameter of its path that names the agent it acts on. Work is begun for an agent only, so dispatch has one. */
+export type Route = AnyRoute &
+  (
+    | { readonly access: Exclude<AccessClass, 'dispatch'>; readonly agentParameter?: string }
+    | { readonly access: 'dispatch'; readonly agentParameter: string }
+  );
+
 export interface GatewayRequest {
   readonly caller: Caller;
   /** How much this caller may see, where an access class knows degrees. */
   readonly view: 'full' | 'summary';
+  /** Whose tools, tasks and memory it may touch. */
+  readonly agents: AgentReach;
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;

@@ -29,18 +29,22 @@ import { pairByCode, pairInvite, secureCall, secureSession } from './routes/secu
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
 /** A row of the contract whose part of the service does not exist yet. */
-function planned(access: AccessClass, method: Method, path: string, maxBodyBytes = bodyBytes(method)): Route {
-  const clientPrefix = access === 'inference' ? '/v1' : '';
-  return {
-    method,
-    path,
-    access,
-    maxBodyBytes,
-    clientPrefix,
-    summary: 'Part of the contract.',
-    encodeError: encodeOpenAiError,
-  };
+function planned(
+  access: Exclude<AccessClass, 'dispatch'>,
+  method: Method,
+  path: string,
+  maxBodyBytes = bodyBytes(method),
+): Route {
+  return { ...PLANNED, method, path, access, maxBodyBytes, clientPrefix: access === 'inference' ? '/v1' : '' };
 }
+
+function plannedDispatch(path: string): Route {
+  const method = 'POST';
+  const maxBodyBytes = bodyBytes(method);
+  return { ...PLANNED, method, path, access: 'dispatch', agentParameter: 'id', maxBodyBytes, clientPrefix: '' };
+}
+
+const PLANNED = { summary: 'Part of the contract.', encodeError: encodeOpenAiError } as const;
 
 function bodyBytes(method: Method): number {
   return method === 'POST' || method === 'PUT' ? PUBLIC_BODY_BYTES : NO_BODY_BYTES;
@@ -96,8 +100,8 @@ export const routes: readonly Route[] = [
   planned('agents', 'DELETE', '/tasks/:id'),
   planned('agents', 'POST', '/tasks/:id/clarify'),
 
-  planned('dispatch', 'POST', '/agents/:id/run'),
-  planned('dispatch', 'POST', '/agents/:id/dispatch'),
+  plannedDispatch('/agents/:id/run'),
+  plannedDispatch('/agents/:id/dispatch'),
 
   planned('admin', 'GET', '/admin/config/export'),
   planned('admin', 'GET', '/admin/config/schema'),

@@ -1,5 +1,6 @@
 /** The only door: what listens, and the one way that every request takes, whichever adapter brings it. */
 import { setProcessTimer } from '../core/timer.ts';
+import type { AgentDirectory } from './agent-directory.ts';
 import type { GuardSettings } from './guard.ts';
 import { createRequestListener } from './http/http-exchange.ts';
 import { createIdentifier, type AccessSettings } from './identify.ts';
@@ -19,6 +20,7 @@ export interface GatewayOptions extends Omit<PipelineOptions, 'router' | 'judge'
   readonly peers: PeerProcesses;
   readonly access: AccessSettings;
   readonly live: LiveRequests;
+  readonly agents: AgentDirectory;
   /** Proves to this run that a request comes from its owner; never logged, never sent anywhere. */
   readonly runToken: string;
 }
@@ -33,7 +35,7 @@ export interface Gateway {
 export function createGateway(options: GatewayOptions): Gateway {
   const elapsed = (): number => performance.now();
   const identifier = createIdentifier({ ...options, keys: options.services.keys, settings: options.access, elapsed });
-  const judge = createJudge({ live: options.live, locate: createLocator(options), identifier });
+  const judge = createJudge({ ...options, locate: createLocator(options), identifier });
   const pipeline = createPipeline({ ...options, router: createRouter(options.routes), judge, elapsed });
   const onBroken = (error: unknown): void => {
     options.onError(error);

@@ -1,5 +1,6 @@
 /** What is found out about a request before its route sees it: where it comes from, who sends it, what policy says. */
 import type { LiveRequest, LiveRequests } from '../live-requests.ts';
+import { namedAgent, type AgentDirectory, type NamedAgent } from '../agent-directory.ts';
 import { isGuest } from '../caller.ts';
 import { refusalError, RequestError } from '../errors.ts';
 import { admitGuest } from '../guest-places.ts';
@@ -19,6 +20,7 @@ interface JudgeOptions {
   readonly live: LiveRequests;
   readonly locate: Locate;
   readonly identifier: Identifier;
+  readonly agents: AgentDirectory;
 }
 
 /** @throws {RequestError} for a request of which nobody can tell what it is, or that is gone */
@@ -35,7 +37,7 @@ async function judgeOutside(
   exchange: Exchange,
   { request }: OverSocket,
   target: Target | undefined,
-  { live, locate, identifier }: JudgeOptions,
+  { live, locate, identifier, agents }: JudgeOptions,
 ): Promise<Judged> {
   const { headers, headersDistinct, socket } = request;
   // Two names may mean two machines, depending on who reads them (RFC 9112, 3.2).
@@ -49,7 +51,8 @@ async function judgeOutside(
   const { caller, hasRunToken } = found;
   const { site, host } = provenance;
   const access = target?.route.access ?? 'public';
-  const verdict = decide(access, { caller, site, host, hasRunToken });
+  const agent = agentOf(target, agents);
+  const verdict = decide(access, { caller, site, host, hasRunToken, agent });
   const takesPlace = target?.wants !== 'preflight' && verdict.allowed && access === 'inference' && isGuest(caller);
   const place: { live?: LiveRequest; failure?: RequestError } = takesPlace
     ? admitGuest({ caller, exchange, live })
@@ -71,13 +74,18 @@ function judgeInside(
   exchange: Exchange,
   caller: Identified['caller'] | undefined,
   target: Target | undefined,
-  { identifier }: JudgeOptions,
+  { identifier, agents }: JudgeOptions,
 ): Judged {
   if (caller === undefined) throw new RequestError('forbidden', 'A request from inside needs its caller.');
   const found = identifier.admitDevice(caller, exchange);
   const { site, host } = INSIDE;
-  const verdict = decide(target?.route.access ?? 'public', { caller, site, host, hasRunToken: false });
+  const agent = agentOf(target, agents);
+  const verdict = decide(target?.route.access ?? 'public', { caller, site, host, hasRunToken: false, agent });
   return { ...found, provenance: INSIDE, verdict };
+}
+
+function agentOf(target: Target | undefined, agents: AgentDirectory): NamedAgent {
+  return target === undefined ? 'none' : namedAgent(target.route, target.params, agents);
 }
 
 export function isLetIn(found: Judged): boolean {

@@ -170,6 +170,7 @@ class Visit {
     const request: GatewayRequest = {
       caller,
       view: verdict.view,
+      agents: verdict.agents,
       params,
       query: queryOf(exchange.url),
       headers: exchange.headers,

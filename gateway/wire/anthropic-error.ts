@@ -23,6 +23,7 @@ const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
   prompt_too_long: 'invalid_request_error',
   unsupported: 'invalid_request_error',
   unauthenticated: 'authentication_error',
+  agent_not_found: 'not_found_error',
   agent_scope_denied: 'permission_error',
   cross_site: 'permission_error',
   forbidden: 'permission_error',

@@ -8,6 +8,7 @@ import { setProcessTimer } from '../../core/timer.ts';
 import { createLiveRequests } from '../../gateway/live-requests.ts';
 import { createRecorder } from '../../gateway/request-log/recorder.ts';
 import type { Route, Services } from '../../gateway/route.ts';
+import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
 import { createGateway } from '../../gateway/server.ts';
 import { encodeOpenAiError } from '../../gateway/wire/openai-error.ts';
 import { untoldPeers } from '../../gateway/peer-process.ts';
@@ -120,6 +121,7 @@ describe('Questions that stay before the owner when whoever asked has left', () 
         services: { keys: { open: async () => registry } } as unknown as Services,
         guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
         peers: untoldPeers,
+        agents: builtInAgentOnly,
         access: { requireKeyOnLoopback: true, requestsPerMinute: 600, requestsAtOnce: 16 },
         live,
         runToken: 'the token of this run',

@@ -12,6 +12,7 @@ import { createLiveRequests } from '../../gateway/live-requests.ts';
 import { untoldPeers } from '../../gateway/peer-process.ts';
 import { createRecorder } from '../../gateway/request-log/recorder.ts';
 import type { Route, Services } from '../../gateway/route.ts';
+import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
 import { createGateway } from '../../gateway/server.ts';
 import { encodeOpenAiError } from '../../gateway/wire/openai-error.ts';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
@@ -135,6 +136,7 @@ describe('A revocation that waits for the unwilling', () => {
       services: { keys: { open: async () => registry } } as unknown as Services,
       guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
       peers: untoldPeers,
+      agents: builtInAgentOnly,
       access: { requireKeyOnLoopback: true, requestsPerMinute: 600, requestsAtOnce: 16 },
       live,
       runToken: 'the token of this run',

@@ -269,7 +269,7 @@ describe('strangers and pages on loopback', () => {
 
   test('admin and agents take JSON that says so; inference takes it under any name', async () => {
     const body = '{"prompt":"x"}';
-    for (const path of ['/admin/config/plan', '/agents/x/dispatch', '/mcp/call', '/memory/ingest']) {
+    for (const path of ['/admin/config/plan', '/agents/default/dispatch', '/mcp/call', '/memory/ingest']) {
       expect((await post(path, body, { headers: { 'content-type': 'text/plain' } })).status).toBe(415);
       expect((await post(path, body)).status).toBe(415);
       expect((await post(path, body, { headers: { 'content-type': 'application/json; charset=utf-8' } })).status).toBe(

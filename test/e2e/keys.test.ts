@@ -106,7 +106,7 @@ describe('access explain', () => {
     const { allowed, view, refusal, status } = JSON.parse(stdout) as Record<string, unknown>;
     return allowed === true ? view : `${String(status)} ${String(refusal)}`;
   };
-  const DISPATCH = 'POST /v1/agents/x/run';
+  const DISPATCH = 'POST /v1/agents/default/run';
 
   test('answers for callers with and without keys', async () => {
     const agent = await createKey(home, '--agent', '1');
@@ -114,8 +114,13 @@ describe('access explain', () => {
     expect(await explain(DISPATCH, 'loopback')).toBe('full');
     expect(await explain(DISPATCH, 'lan')).toBe('401 unauthenticated');
     expect(await explain(DISPATCH, 'lan', shown, agent.token)).toBe('426 secure_channel_required');
-    expect(await explain(DISPATCH, 'lan', [...shown, '--sealed'], agent.token)).toBe('full');
-    expect(await explain(DISPATCH, 'relay', ['--sealed'])).toBe('full');
+    expect(await explain(DISPATCH, 'lan', [...shown, '--sealed'], agent.token)).toBe('403 forbidden');
+    expect(await explain(DISPATCH, 'relay', ['--sealed'])).toBe('403 forbidden');
+    const nobodys = 'POST /v1/agents/x/run';
+    expect(await explain(nobodys, 'loopback')).toBe('404 agent_not_found');
+    expect(await explain(nobodys, 'relay', ['--sealed'])).toBe('404 agent_not_found');
+    expect(await explain(nobodys, 'lan', [...shown, '--sealed'], agent.token)).toBe('403 agent_scope_denied');
+    expect(await explain('GET /v1/tasks/x', 'lan', shown, agent.token)).toBe('full');
     expect(await explain('GET /v1/api/models', 'lan', shown, agent.token)).toBe('full');
     expect(await explain('GET /health', 'lan')).toBe('summary');
     expect(await explain('GET /admin/keys', 'lan', shown, agent.token)).toBe('403 forbidden');
@@ -140,14 +145,14 @@ describe('access explain', () => {
   });
 
   test('knows every route', async () => {
-    const { findRoute } = await import('../../gateway/find-route.ts');
+    const { findTarget } = await import('../../gateway/find-target.ts');
     for (const route of routes) {
       for (const alias of ['', '/v1', '/api', '/v1/api']) {
-        expect(findRoute(route.method, alias + route.path.replace(/:\w+|\*$/, 'x') + '?y')).toBe(route);
+        expect(findTarget(route.method, alias + route.path.replace(/:\w+|\*$/, 'x') + '?y')?.route).toBe(route);
       }
     }
-    expect(findRoute('GET', '/nowhere')).toBe(undefined);
-    expect(findRoute('GET', '/tasks/')).toBe(undefined);
+    expect(findTarget('GET', '/nowhere')).toBe(undefined);
+    expect(findTarget('GET', '/tasks/')).toBe(undefined);
   });
 });
 

@@ -91,8 +91,9 @@ describe('a route', () => {
     expect(entries.some(({ path, source }) => path === '/v1/models' && source === 'sealed')).toBe(true);
   });
 
-  test('of dispatch is let in here, and 426 outside', async () => {
-    expect(outcome(await call(request('POST', '/agents/x/run', { json: {} })))).toEqual([501, 'not_implemented']);
+  test('of dispatch reaches agents of its scope, and not the one that has all rights of its owner', async () => {
+    expect(outcome(await call(request('POST', '/agents/x/run', { json: {} })))).toEqual([404, 'agent_not_found']);
+    expect(outcome(await call(request('POST', '/agents/Default/run', { json: {} })))).toEqual([403, 'forbidden']);
   });
 });
 

@@ -1,25 +1,135 @@
-/** The whole truth table of the policy, and its document, which is made from the same function. */
+/** The whole truth table of the policy, made from its types, and its document, which is made from the same function. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { Caller } from '../../gateway/caller.ts';
+import type { NamedAgent } from '../../gateway/agent-directory.ts';
+import type { AgentAddress, Caller } from '../../gateway/caller.ts';
 import type { Host, Site } from '../../gateway/guard.ts';
-import { decide, type AccessClass, type PolicyRequest, type Verdict } from '../../gateway/policy.ts';
+import { decide, type AccessClass, type PolicyRequest, type Refusal, type Verdict } from '../../gateway/policy.ts';
 
-const OWN = '0x1111111111111111111111111111111111111111';
-const OTHER = '0x2222222222222222222222222222222222222222';
+const OWN: AgentAddress = '0x1111111111111111111111111111111111111111';
+const OTHER: AgentAddress = '0x2222222222222222222222222222222222222222';
 
-const CLASSES: readonly AccessClass[] = [
-  'public',
-  'channel',
-  'health',
-  'inference',
-  'tools',
-  'agents',
-  'dispatch',
-  'admin',
+/** Every member of a union: one that is missing does not compile. */
+const each = <Member extends string>(all: Readonly<Record<Member, true>>) => Object.keys(all) as Member[];
+
+const CLASSES = each<AccessClass>({
+  public: true,
+  channel: true,
+  health: true,
+  inference: true,
+  tools: true,
+  agents: true,
+  dispatch: true,
+  admin: true,
+});
+const SITES = each<Site>({ none: true, own: true, listed: true, app: true, any: true, foreign: true });
+const HOSTS = each<Host>({ own: true, ambiguous: true, foreign: true });
+const TRANSPORTS = each<Caller['transport']>({ loopback: true, lan: true, relay: true });
+const CREDENTIALS = each<Caller['credential']>({ none: true, key: true, device: true });
+const SCOPES = each<Exclude<Caller['scope'], AgentAddress> | typeof OWN>({
+  owner: true,
+  master: true,
+  nobody: true,
+  [OWN]: true,
+});
+type AgentKind = Extract<NamedAgent, string> | Extract<NamedAgent, object>['kind'];
+const AGENTS: Readonly<Record<AgentKind | 'another', NamedAgent>> = {
+  none: 'none',
+  unknown: 'unknown',
+  'built-in': { kind: 'built-in' },
+  custom: { kind: 'custom', address: OWN },
+  another: { kind: 'custom', address: OTHER },
+};
+
+function* everyRequest(): Generator<PolicyRequest> {
+  for (const transport of TRANSPORTS)
+    for (const sealed of [false, true])
+      for (const credential of CREDENTIALS)
+        for (const scope of SCOPES)
+          for (const site of SITES)
+            for (const host of HOSTS)
+              for (const hasRunToken of [false, true])
+                for (const agent of Object.values(AGENTS))
+                  yield { caller: { transport, sealed, credential, scope }, site, host, hasRunToken, agent };
+}
+
+type Rule = readonly [refusal: Refusal, applies: (request: PolicyRequest) => boolean];
+
+const isNobody: Rule = ['unauthenticated', ({ caller }) => caller.scope === 'nobody'];
+const isUnlistedPage: Rule = ['cross_site', ({ site }) => ['app', 'any', 'foreign'].includes(site)];
+const isAnothersName: Rule = ['foreign_host', ({ host }) => host === 'foreign'];
+const isDoubtfulName: Rule = ['foreign_host', ({ host }) => host !== 'own'];
+const isForOneAgent = ({ caller }: PolicyRequest) => caller.scope.startsWith('0x');
+const isOutOfScope: Rule = [
+  'agent_scope_denied',
+  (request) => isForOneAgent(request) && request.agent !== AGENTS.none && request.agent !== AGENTS.custom,
 ];
-const SITES: readonly Site[] = ['none', 'own', 'listed', 'app', 'any', 'foreign'];
-const HOSTS: readonly Host[] = ['own', 'ambiguous', 'foreign'];
+const isNoAgent: Rule = ['agent_not_found', ({ agent }) => agent === 'unknown'];
+const isOutside = ({ caller }: PolicyRequest) => caller.transport !== 'loopback' || caller.sealed;
+
+/** What each class refuses, said a second time and in another way: the first rule that applies is the answer. */
+const RULES: Readonly<Record<AccessClass, readonly Rule[]>> = {
+  public: [isAnothersName],
+  channel: [
+    isDoubtfulName,
+    ['forbidden', ({ caller }) => caller.sealed],
+    ['cross_site', ({ site }) => site === 'any' || site === 'foreign'],
+  ],
+  health: [isAnothersName],
+  inference: [isAnothersName, ['cross_site', ({ site }) => site === 'app' || site === 'foreign'], isNobody],
+  tools: [isDoubtfulName, isUnlistedPage, isNobody, isOutOfScope, isNoAgent],
+  agents: [isDoubtfulName, isUnlistedPage, isNobody, isOutOfScope, isNoAgent],
+  dispatch: [
+    isDoubtfulName,
+    isUnlistedPage,
+    isNobody,
+    ['secure_channel_required', (request) => isOutside(request) && !request.caller.sealed],
+    ['agent_not_found', ({ agent }) => agent === 'none'],
+    ['forbidden', (request) => isOutside(request) && request.agent === AGENTS['built-in']],
+    isOutOfScope,
+    isNoAgent,
+  ],
+  admin: [
+    isDoubtfulName,
+    ['forbidden', (request) => isOutside(request) || request.caller.credential !== 'none'],
+    isNobody,
+    ['cross_site', ({ site, hasRunToken }) => site !== 'none' && !(site === 'own' && hasRunToken)],
+  ],
+};
+
+test.each(CLASSES)('%s: every request that the types allow', (access) => {
+  for (const request of everyRequest()) {
+    const verdict = decide(access, request);
+    const refusal = RULES[access].find(([, applies]) => applies(request))?.[0];
+    const got = verdict.allowed ? undefined : verdict.refusal;
+    if (got !== refusal) expect.fail(`${JSON.stringify(request)}: ${String(got)} instead of ${String(refusal)}`);
+  }
+});
+
+test('only health shows less to some, and to all whom the owner does not know', () => {
+  for (const access of CLASSES) {
+    for (const request of everyRequest()) {
+      const verdict = decide(access, request);
+      if (!verdict.allowed) continue;
+      const { caller, host } = request;
+      const isStranger = caller.scope === 'nobody' || host !== 'own' || isUnlistedPage[1](request);
+      expect(verdict.view).toBe(access === 'health' && isStranger ? 'summary' : 'full');
+    }
+  }
+});
+
+test('a handler is told whose tools, tasks and memory it may touch: an agent’s credential reaches that agent alone', () => {
+  for (const access of CLASSES) {
+    for (const request of everyRequest()) {
+      const verdict = decide(access, request);
+      if (!verdict.allowed) continue;
+      const isOfAgents = access === 'tools' || access === 'agents' || access === 'dispatch';
+      const reach = isForOneAgent(request) ? request.caller.scope : 'all';
+      expect(verdict.agents).toBe(isOfAgents ? reach : 'none');
+    }
+  }
+});
+
 const CALLERS: Readonly<Record<string, Caller>> = {
   'this machine': { transport: 'loopback', sealed: false, credential: 'none', scope: 'owner' },
   'this machine, key required': { transport: 'loopback', sealed: false, credential: 'none', scope: 'nobody' },
@@ -33,136 +143,37 @@ const CALLERS: Readonly<Record<string, Caller>> = {
   'sealed, agent device': { transport: 'relay', sealed: true, credential: 'device', scope: OWN },
 };
 
-const word = (verdict: Verdict): string =>
-  verdict.allowed ? (verdict.view === 'full' ? 'yes' : 'summary') : verdict.refusal;
-const decideFor = (access: AccessClass, caller: string, more: Partial<PolicyRequest> = {}): string =>
-  word(decide(access, { caller: CALLERS[caller]!, site: 'none', host: 'own', hasRunToken: false, ...more }));
+function word(verdict: Verdict): string {
+  if (!verdict.allowed) return verdict.refusal;
+  if (verdict.view === 'summary') return 'summary';
+  return verdict.agents.startsWith('0x') ? 'own agent' : 'yes';
+}
 
-/** Without any web page behind the request: rows are callers, columns the access classes. */
-const WITHOUT_PAGE: Readonly<Record<string, readonly string[]>> = {
-  'this machine': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
-  'this machine, key required': [
-    'yes',
-    'yes',
-    'summary',
-    'unauthenticated',
-    'unauthenticated',
-    'unauthenticated',
-    'unauthenticated',
-    'unauthenticated',
-  ],
-  'this machine, master key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
-  'this machine, agent key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
-  'LAN, anonymous': [
-    'yes',
-    'yes',
-    'summary',
-    'unauthenticated',
-    'unauthenticated',
-    'unauthenticated',
-    'unauthenticated',
-    'forbidden',
-  ],
-  'relay, anonymous': [
-    'yes',
-    'yes',
-    'summary',
-    'unauthenticated',
-    'unauthenticated',
-    'unauthenticated',
-    'unauthenticated',
-    'forbidden',
-  ],
-  'LAN, master key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'secure_channel_required', 'forbidden'],
-  'LAN, agent key': ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'secure_channel_required', 'forbidden'],
-  'sealed, master device': ['yes', 'forbidden', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
-  'sealed, agent device': ['yes', 'forbidden', 'yes', 'yes', 'yes', 'yes', 'yes', 'forbidden'],
-};
-
-/** On this machine, from a browser: rows are sites. `admin` from an own page needs the run token, tested below. */
-const WITH_PAGE: Readonly<Record<Site, readonly string[]>> = {
-  none: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
-  own: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'cross_site'],
-  listed: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'cross_site'],
-  app: ['yes', 'yes', 'summary', 'cross_site', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
-  any: ['yes', 'cross_site', 'summary', 'yes', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
-  foreign: ['yes', 'cross_site', 'summary', 'cross_site', 'cross_site', 'cross_site', 'cross_site', 'cross_site'],
-};
-
-test.each(Object.keys(CALLERS))('%s, no page', (caller) => {
-  expect(CLASSES.map((access) => decideFor(access, caller))).toEqual(WITHOUT_PAGE[caller]);
-});
-
-test.each(SITES)('this machine, page: %s', (site) => {
-  expect(CLASSES.map((access) => decideFor(access, 'this machine', { site }))).toEqual(WITH_PAGE[site]);
-});
-
-test('every other combination of caller and page: the stricter of the two, and never more than either', () => {
-  for (const caller of Object.keys(CALLERS)) {
-    for (const site of SITES) {
-      for (const [column, access] of CLASSES.entries()) {
-        const got = decideFor(access, caller, { site });
-        const alone = WITHOUT_PAGE[caller]![column]!;
-        const paged = WITH_PAGE[site][column]!;
-        if (alone === 'yes' && paged === 'yes') expect(got).toBe('yes');
-        else expect([alone, paged].filter((one) => one !== 'yes')).toContain(got);
-      }
-    }
-  }
-});
-
-test('admin from our own page takes the token of this run; nothing else is changed by it', () => {
-  expect(decideFor('admin', 'this machine', { site: 'own', hasRunToken: true })).toBe('yes');
-  for (const site of ['listed', 'app', 'any', 'foreign'] as const) {
-    expect(decideFor('admin', 'this machine', { site, hasRunToken: true })).toBe('cross_site');
-  }
-  for (const caller of Object.keys(CALLERS).filter((name) => !/^this machine(, key required)?$/.test(name))) {
-    expect(decideFor('admin', caller, { hasRunToken: true })).toBe('forbidden');
-  }
-});
-
-test.each([
-  ['this machine', true, OWN, 'yes'],
-  ['this machine, master key', true, OWN, 'yes'],
-  ['this machine, agent key', true, OWN, 'forbidden'],
-  ['this machine, agent key', false, OWN, 'yes'],
-  ['this machine, agent key', false, OTHER, 'agent_scope_denied'],
-  ['this machine, key required', false, OWN, 'unauthenticated'],
-  ['sealed, master device', false, OWN, 'yes'],
-  ['sealed, master device', true, OWN, 'forbidden'],
-  ['sealed, agent device', false, OWN, 'yes'],
-  ['sealed, agent device', false, OTHER, 'agent_scope_denied'],
-  ['sealed, agent device', true, OWN, 'forbidden'],
-  ['LAN, master key', false, OWN, 'secure_channel_required'],
-  ['LAN, anonymous', false, OWN, 'unauthenticated'],
-] as const)('dispatch by %s (built-in %s) to %s: %s', (caller, isBuiltIn, address, expected) => {
-  expect(decideFor('dispatch', caller, { agent: { isBuiltIn, address } })).toBe(expected);
-});
-
-/** On this machine, by names that other machines could have as well, and by those of other machines. */
-const BY_NAME: Readonly<Record<Host, readonly string[]>> = {
-  own: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
-  ambiguous: ['yes', 'foreign_host', 'summary', 'yes', 'foreign_host', 'foreign_host', 'foreign_host', 'foreign_host'],
-  foreign: CLASSES.map(() => 'foreign_host'),
-};
-
-test.each(HOSTS)('this machine, by a name that is %s', (host) => {
-  expect(CLASSES.map((access) => decideFor(access, 'this machine', { host }))).toEqual(BY_NAME[host]);
-  // The token of the run does not make a name better.
-  expect(decideFor('admin', 'this machine', { host, hasRunToken: true })).toBe(BY_NAME[host][7]);
-});
+function answer(access: AccessClass, caller: Caller, more: Partial<PolicyRequest> = {}): string {
+  const agent = AGENTS[access === 'dispatch' ? 'custom' : 'none'];
+  return word(decide(access, { caller, site: 'none', host: 'own', hasRunToken: false, agent, ...more }));
+}
 
 test('docs/access.md shows these very tables', () => {
   const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  const table = (head: string, rows: readonly (readonly string[])[]) =>
-    [row([head, ...CLASSES]), row(['---', ...CLASSES.map(() => '---')]), ...rows.map(row)].join('\n');
+  const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
+    [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n');
   const document = readFileSync(new URL('../../docs/access.md', import.meta.url), 'utf8')
     .replace(/ +\|/g, ' |')
     .replace(/-{3,}/g, '---');
-  const callers = Object.keys(CALLERS).map((caller) => [caller, ...CLASSES.map((access) => decideFor(access, caller))]);
-  const sites = SITES.map((site) => [site, ...CLASSES.map((access) => decideFor(access, 'this machine', { site }))]);
-  expect(document).toContain(table('caller', callers));
-  expect(document).toContain(table('page', sites));
-  const names = HOSTS.map((host) => [host, ...CLASSES.map((access) => decideFor(access, 'this machine', { host }))]);
-  expect(document).toContain(table('name', names));
+  const owner = CALLERS['this machine']!;
+  const callers = Object.entries(CALLERS);
+  const byCaller = callers.map(([name, caller]) => [name, ...CLASSES.map((access) => answer(access, caller))]);
+  const byAgent = callers.map(([name, caller]) => [
+    name,
+    ...(['built-in', 'custom', 'another', 'unknown'] as const).map((agent) =>
+      answer('dispatch', caller, { agent: AGENTS[agent] }),
+    ),
+  ]);
+  const bySite = SITES.map((site) => [site, ...CLASSES.map((access) => answer(access, owner, { site }))]);
+  const byName = HOSTS.map((host) => [host, ...CLASSES.map((access) => answer(access, owner, { host }))]);
+  expect(document).toContain(table(['caller', ...CLASSES], byCaller));
+  expect(document).toContain(table(['caller', 'built-in', 'in scope', 'another', 'no such agent'], byAgent));
+  expect(document).toContain(table(['page', ...CLASSES], bySite));
+  expect(document).toContain(table(['name', ...CLASSES], byName));
 });

@@ -1,4 +1,5 @@
 /** A gateway with the real route table and nothing behind it: for what is decided before any handler runs. */
+import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
 import { createGateway, type Gateway } from '../../gateway/server.ts';
 import { createLiveRequests } from '../../gateway/live-requests.ts';
 import { untoldPeers } from '../../gateway/peer-process.ts';
@@ -12,6 +13,7 @@ export function createGatewayOf(): Gateway {
     services: {} as Services,
     guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
     peers: untoldPeers,
+    agents: builtInAgentOnly,
     access: { requireKeyOnLoopback: false, requestsPerMinute: 600, requestsAtOnce: 16 },
     live: createLiveRequests({ setTimer: () => () => {} }),
     runToken: 'the token of this run',

@@ -80,6 +80,7 @@ async function ask(route: Route, { as = 'owner', body, id, query = '', signal }:
   const request = {
     caller: caller(as),
     view: 'full' as const,
+    agents: 'none' as const,
     params: id === undefined ? {} : { id },
     query: new URLSearchParams(query),
     headers: {},
