@@ -95,7 +95,9 @@ function decideReach({ caller: { scope }, agent }: PolicyRequest): Verdict {
   const isForAll = scope === 'owner' || scope === 'master';
   const isOwn = agent === 'none' || (typeof agent === 'object' && agent.kind === 'custom' && agent.address === scope);
   if (!isForAll && !isOwn) return refuse('agent_scope_denied');
-  return agent === 'unknown' ? refuse('agent_not_found') : { allowed: true, view: 'full', agents: isForAll ? 'all' : scope };
+  return agent === 'unknown'
+    ? refuse('agent_not_found')
+    : { allowed: true, view: 'full', agents: isForAll ? 'all' : scope };
 }
 
 /** Work is begun for an agent: without one there is none to begin. */

@@ -97,12 +97,16 @@ const RULES: Readonly<Record<AccessClass, readonly Rule[]>> = {
   ],
 };
 
+/** An `expect` for each of them would take seconds. */
+function compare(request: PolicyRequest, got: string | undefined, expected: string | undefined): void {
+  if (got !== expected) expect.fail(`${JSON.stringify(request)}: ${got} instead of ${expected}`);
+}
+
 test.each(CLASSES)('%s: every request that the types allow', (access) => {
   for (const request of everyRequest()) {
     const verdict = decide(access, request);
     const refusal = RULES[access].find(([, applies]) => applies(request))?.[0];
-    const got = verdict.allowed ? undefined : verdict.refusal;
-    if (got !== refusal) expect.fail(`${JSON.stringify(request)}: ${String(got)} instead of ${String(refusal)}`);
+    compare(request, verdict.allowed ? undefined : verdict.refusal, refusal);
   }
 });
 
@@ -113,7 +117,7 @@ test('only health shows less to some, and to all whom the owner does not know', 
       if (!verdict.allowed) continue;
       const { caller, host } = request;
       const isStranger = caller.scope === 'nobody' || host !== 'own' || isUnlistedPage[1](request);
-      expect(verdict.view).toBe(access === 'health' && isStranger ? 'summary' : 'full');
+      compare(request, verdict.view, access === 'health' && isStranger ? 'summary' : 'full');
     }
   }
 });
@@ -125,7 +129,7 @@ test('a handler is told whose tools, tasks and memory it may touch: an agent’s
       if (!verdict.allowed) continue;
       const isOfAgents = access === 'tools' || access === 'agents' || access === 'dispatch';
       const reach = isForOneAgent(request) ? request.caller.scope : 'all';
-      expect(verdict.agents).toBe(isOfAgents ? reach : 'none');
+      compare(request, verdict.agents, isOfAgents ? reach : 'none');
     }
   }
 });
