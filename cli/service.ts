@@ -4,14 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createApprovalQueue, type ApprovalQueue } from '../core/approvals/approval-queue.ts';
 import { writeRunFile } from '../core/config/home.ts';
 import type { Settings } from '../core/config/settings.ts';
-import {
-  createLocalInference,
-  type LocalInference,
-  type LocalInferenceOptions,
-} from '../core/inference/local-inference.ts';
+import { createLocalInference, type LocalInference } from '../core/inference/local-inference.ts';
 import { createModelDetailsReader } from '../core/inference/model-details.ts';
 import { createModelDigests, type ModelDigests } from '../core/inference/model-digests.ts';
-import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
 import { createResponseStore } from '../core/responses/response-store.ts';
 import { BUSY_TIMEOUT_MS, openDatabase, probeWrite, setBusyTimeout, type Database } from '../core/storage/database.ts';
 import { findDiskFault } from '../core/storage/disk-fault.ts';
@@ -34,9 +29,9 @@ import { routes } from '../gateway/routes.ts';
 import { createRunToken } from '../gateway/run-token.ts';
 import { lateDoor } from '../gateway/sealed/late-door.ts';
 import type { DoorOptions, SealedDoor } from '../gateway/sealed/sealed-door.ts';
-import { createGateway, type GatewayOptions } from '../gateway/server.ts';
+import { createGateway } from '../gateway/server.ts';
 import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
-import { addressOf, listenHosts, machineNames } from './addresses.ts';
+import { addressOf, listenHosts } from './addresses.ts';
 import { CommandError, type CommandContext } from './command.ts';
 import { checkCrypto } from './crypto-check.ts';
 import { gatewayFacts } from './gateway-facts.ts';
@@ -44,9 +39,10 @@ import { identityOptions } from './identity-options.ts';
 import type { Advertisement } from './mdns.ts';
 import { createIdentityService, type IdentityService, type IdentityServiceOptions } from './identity-service.ts';
 import { openModelCatalog } from './model-catalog.ts';
-import { packageRoot, version } from './package.ts';
+import { version } from './package.ts';
 import type { RelayTunnels } from './relay-tunnels.ts';
 import { endRevoked } from './revocation.ts';
+import { callerOptions, inferenceOptions } from './service-options.ts';
 
 /** How long answers under way may go on after the service was told to stop. */
 const SHUTDOWN_GRACE_MS = 10_000;
@@ -358,50 +354,6 @@ function openRecorder(
       metrics.observe(entry);
     },
   });
-}
-
-function callerOptions(settings: Settings): Pick<GatewayOptions, 'guard' | 'access'> {
-  return {
-    guard: {
-      hostnames: settings['server.hostnames'],
-      allowedOrigins: settings['server.allowedOrigins'],
-      appOrigin: settings['pairing.appOrigin'] ?? undefined,
-      machineNames,
-    },
-    access: {
-      requireKeyOnLoopback: settings['access.requireKeyOnLoopback'],
-      requestsPerMinute: settings['access.requestsPerMinute'],
-      requestsAtOnce: settings['access.requestsAtOnce'],
-    },
-  };
-}
-
-function inferenceOptions(
-  settings: Settings,
-): Omit<LocalInferenceOptions, 'catalog' | 'memoryFacts' | 'onRunnerDeath'> {
-  const keepLoadedMinutes = settings['inference.keepLoadedMinutes'];
-  return {
-    runnerEntry: new URL('dist/core/inference/runner/main.js', packageRoot),
-    threads: settings['inference.threads'] ?? undefined,
-    contextTokens: settings['inference.contextTokens'],
-    gpu: settings['inference.gpu'],
-    sampling: samplingDefaults(settings),
-    keepLoadedMs: keepLoadedMinutes === null ? undefined : keepLoadedMinutes * 60_000,
-    eviction: settings['inference.evictionPolicy'],
-    concurrentSessions: settings['inference.concurrentSessions'] ?? undefined,
-    continuousBatching: settings['inference.continuousBatching'],
-  };
-}
-
-function samplingDefaults(settings: Settings): SamplingDefaults {
-  return {
-    temperature: settings['sampling.temperature'] ?? undefined,
-    topP: settings['sampling.topP'] ?? undefined,
-    topK: settings['sampling.topK'] ?? undefined,
-    minP: settings['sampling.minP'] ?? undefined,
-    repetitionPenalty: settings['sampling.repetitionPenalty'] ?? undefined,
-    maxTokens: settings['sampling.maxTokens'] ?? undefined,
-  };
 }
 
 async function listen(listener: Listener, settings: Settings): Promise<Pick<Running, 'port' | 'hosts'>> {

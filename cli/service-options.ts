@@ -1,0 +1,51 @@
+/** What the settings say, as the parts of the service take it. */
+import type { Settings } from '../core/config/settings.ts';
+import type { LocalInferenceOptions } from '../core/inference/local-inference.ts';
+import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
+import type { GatewayOptions } from '../gateway/server.ts';
+import { machineNames } from './addresses.ts';
+import { packageRoot } from './package.ts';
+
+export function callerOptions(settings: Settings): Pick<GatewayOptions, 'guard' | 'access'> {
+  return {
+    guard: {
+      hostnames: settings['server.hostnames'],
+      allowedOrigins: settings['server.allowedOrigins'],
+      appOrigin: settings['pairing.appOrigin'] ?? undefined,
+      machineNames,
+    },
+    access: {
+      requireKeyOnLoopback: settings['access.requireKeyOnLoopback'],
+      requestsPerMinute: settings['access.requestsPerMinute'],
+      requestsAtOnce: settings['access.requestsAtOnce'],
+    },
+  };
+}
+
+export function inferenceOptions(
+  settings: Settings,
+): Omit<LocalInferenceOptions, 'catalog' | 'memoryFacts' | 'onRunnerDeath'> {
+  const keepLoadedMinutes = settings['inference.keepLoadedMinutes'];
+  return {
+    runnerEntry: new URL('dist/core/inference/runner/main.js', packageRoot),
+    threads: settings['inference.threads'] ?? undefined,
+    contextTokens: settings['inference.contextTokens'],
+    gpu: settings['inference.gpu'],
+    sampling: samplingDefaults(settings),
+    keepLoadedMs: keepLoadedMinutes === null ? undefined : keepLoadedMinutes * 60_000,
+    eviction: settings['inference.evictionPolicy'],
+    concurrentSessions: settings['inference.concurrentSessions'] ?? undefined,
+    continuousBatching: settings['inference.continuousBatching'],
+  };
+}
+
+function samplingDefaults(settings: Settings): SamplingDefaults {
+  return {
+    temperature: settings['sampling.temperature'] ?? undefined,
+    topP: settings['sampling.topP'] ?? undefined,
+    topK: settings['sampling.topK'] ?? undefined,
+    minP: settings['sampling.minP'] ?? undefined,
+    repetitionPenalty: settings['sampling.repetitionPenalty'] ?? undefined,
+    maxTokens: settings['sampling.maxTokens'] ?? undefined,
+  };
+}
