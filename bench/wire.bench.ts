@@ -43,7 +43,7 @@ async function* bare(): AsyncGenerator<string> {
 }
 
 const model = 'foundation';
-const body = parseResponsesBody({ model, input: 'Hello' });
+const body = atOnce(parseResponsesBody({ model, input: 'Hello' }));
 const { input, tools } = atOnce(parseResponsesRequest(body, { key: 'k', conversation: [], findItem: () => undefined }));
 const clock = { now: () => 1_700_000_000_000, elapsed: () => 1 };
 

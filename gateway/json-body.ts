@@ -10,11 +10,20 @@ const FIRST_ISSUE: z.core.ParseContextInternal<z.core.$ZodIssue> = { abortEarly:
 
 /** @throws {RequestError} `bad_request` that names the first field at fault */
 export function parseBody<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  return parseAt(schema, value, []);
+}
+
+/** For a value that stands somewhere in a body. @throws {RequestError} `bad_request` that names the first field at fault */
+export function parseAt<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  path: readonly (string | number)[],
+): z.output<Schema> {
   const result = schema.safeParse(value, FIRST_ISSUE);
   if (result.success) return result.data;
   const issue = firstIssue(result.error.issues);
   // Both may repeat keys that the client chose.
-  const param = shortened(fieldPath(issue.path));
+  const param = shortened(fieldPath([...path, ...issue.path]));
   const message = shortened(issue.message.replace(/^Invalid input: /, ''));
   throw new RequestError('bad_request', `${param === '' ? 'The body' : param}: ${message}`, {
     param: param === '' ? undefined : param,

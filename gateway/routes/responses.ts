@@ -44,7 +44,7 @@ export const createResponse: Route = {
   async handle({ json, bodyBytes, caller, signal }, { inference, responses, storage, now }) {
     const owner = ownerOf(caller);
     const key = objectId('');
-    const asked = parseResponsesBody(json());
+    const asked = await inTurns(parseResponsesBody(json()));
     const previousId = asked.previous_response_id ?? undefined;
     const hasRoom =
       responses.hasRoomInConversation(owner, previousId, bodyBytes) &&

@@ -17,6 +17,7 @@ import {
   type ContentPart,
   type Ignore,
 } from './anthropic-content.ts';
+import { jsonObjectSchema } from './json-object.ts';
 
 const toolResultBlockSchema = z.object({
   type: z.literal('tool_result'),
@@ -32,7 +33,7 @@ const toolUseBlockSchema = z.object({
   type: z.literal('tool_use'),
   id: z.string().min(1),
   name: z.string().min(1),
-  input: z.record(z.string(), z.unknown()),
+  input: jsonObjectSchema,
 });
 
 const [textBlockSchema] = contentBlockSchemas;

@@ -11,10 +11,12 @@ import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inferenc
 import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
+import { parseItems, parseItemsIfAny, unreadItems } from '../json-items.ts';
 import type { Ignore } from './anthropic-content.ts';
 import { messageSchema, parsePrompt, systemSchema } from './anthropic-messages.ts';
-import { parallelToolCalls, parseTools, toolChoiceSchema, toolsSchema } from './anthropic-tools.ts';
+import { parallelToolCalls, parseTools, toolChoiceSchema, toolSchema } from './anthropic-tools.ts';
 import { defined } from './defined.ts';
+import { jsonObjectSchema } from './json-object.ts';
 import { stopSequencesSchema } from './stop-sequences.ts';
 
 /** The contract's default for this style. The owner's settings and the model's own file go before it. */
@@ -34,14 +36,14 @@ const thinkingSchema = z.discriminatedUnion(
 
 const outputFormatSchema = z.object({
   type: z.literal('json_schema', { error: 'expected the type "json_schema"' }),
-  schema: z.record(z.string(), z.unknown()),
+  schema: jsonObjectSchema,
 });
 
 export const countTokensRequestSchema = z.looseObject({
   model: z.string().min(1),
   messages: z.array(messageSchema).min(1),
   system: systemSchema.nullish(),
-  tools: toolsSchema.nullish(),
+  tools: z.array(toolSchema).nullish(),
   tool_choice: toolChoiceSchema.nullish(),
   thinking: thinkingSchema.nullish(),
   output_config: z
@@ -63,6 +65,10 @@ export const messagesRequestSchema = countTokensRequestSchema.extend({
   stream: z.boolean().nullish(),
 });
 
+const unreadLists = { messages: unreadItems.min(1), tools: unreadItems.nullish() };
+const countTokensOutlineSchema = countTokensRequestSchema.extend(unreadLists);
+const messagesOutlineSchema = messagesRequestSchema.extend(unreadLists);
+
 export interface CountTokensRequest {
   readonly model: string;
   readonly call: ModelCall;
@@ -78,7 +84,7 @@ export interface MessagesRequest extends CountTokensRequest {
 
 /** @throws {RequestError} `bad_request` that names the field at fault */
 export function* parseMessagesRequest(json: unknown): Steps<MessagesRequest> {
-  const body = parseBody(messagesRequestSchema, json);
+  const body = parseBody(messagesOutlineSchema, json);
   const { model, call, ignored } = yield* parseCommon(body);
   return {
     model,
@@ -100,13 +106,16 @@ export function* parseMessagesRequest(json: unknown): Steps<MessagesRequest> {
 
 /** What is counted is what `parseMessagesRequest` makes of the same body. @throws {RequestError} `bad_request` */
 export function* parseCountTokensRequest(json: unknown): Steps<CountTokensRequest> {
-  return yield* parseCommon(parseBody(countTokensRequestSchema, json));
+  return yield* parseCommon(parseBody(countTokensOutlineSchema, json));
 }
 
 const NO_THREADS = 'thread: conversations are not kept here; send all messages with each request';
 
-function* parseCommon(body: CommonBody): Steps<CountTokensRequest> {
+function* parseCommon(outline: z.output<typeof countTokensOutlineSchema>): Steps<CountTokensRequest> {
   yield;
+  const messages = yield* parseItems(messageSchema, outline.messages, 'messages');
+  const tools = yield* parseItemsIfAny(toolSchema, outline.tools, 'tools');
+  const body = { ...outline, messages, tools };
   if (body.thread != null) throw new RequestError('bad_request', NO_THREADS, { param: 'thread' });
   const ignored = new Set<string>();
   const ignore: Ignore = (name) => void ignored.add(name);

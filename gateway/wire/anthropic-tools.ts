@@ -11,20 +11,21 @@ import type { ModelCall } from '../../core/inference/model-port.ts';
 import type { Ignore } from './anthropic-content.ts';
 import { defined } from './defined.ts';
 import { withoutVersion } from './ignored.ts';
+import { jsonObjectSchema } from './json-object.ts';
 
 const clientToolSchema = z.object({
   type: z.literal('custom').nullish(),
   name: z.string().regex(/^[\w.-]{1,128}$/, 'expected 1 to 128 letters, digits, "_", "-" or "."'),
   description: z.string().nullish(),
-  input_schema: z.record(z.string(), z.unknown()),
+  input_schema: jsonObjectSchema,
   strict: z.boolean().nullish(),
 });
 
 const hostedToolSchema = z.looseObject({ type: z.string().refine((type) => type !== 'custom', { abort: true }) });
 type HostedTool = z.output<typeof hostedToolSchema>;
 
-export const toolsSchema = z.array(z.union([clientToolSchema, hostedToolSchema]));
-type Tool = z.output<typeof toolsSchema>[number];
+export const toolSchema = z.union([clientToolSchema, hostedToolSchema]);
+type Tool = z.output<typeof toolSchema>;
 
 const disableParallel = z.boolean().nullish();
 

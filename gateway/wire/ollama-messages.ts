@@ -8,6 +8,7 @@ import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import * as z from 'zod';
 import { mapped, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
+import { jsonObjectSchema } from './json-object.ts';
 import { mediaPart, type MediaPart } from './media-part.ts';
 import { createOpenCalls, type OpenCall, type OpenCalls } from './ollama-open-calls.ts';
 
@@ -15,7 +16,7 @@ const toolCallSchema = z.object({
   id: z.string().min(1).nullish(),
   function: z.object({
     name: z.string().min(1),
-    arguments: z.record(z.string(), z.unknown(), { error: 'expected an object' }).nullish(),
+    arguments: jsonObjectSchema.nullish(),
   }),
 });
 

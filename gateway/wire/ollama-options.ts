@@ -10,6 +10,7 @@ import * as z from 'zod';
 import type { ModelCall, ModelOptions } from '../../core/inference/model-port.ts';
 import { RequestError } from '../errors.ts';
 import { defined } from './defined.ts';
+import { jsonObjectSchema } from './json-object.ts';
 import { stopSequenceSchema, stopSequencesSchema } from './stop-sequences.ts';
 
 export const optionsSchema = z.looseObject({
@@ -112,7 +113,7 @@ export function reasoning(think: z.output<typeof thinkSchema>): ModelCall['reaso
 
 /** Ollama's Go client sends the empty string for "none". */
 export const formatSchema = z
-  .union([z.enum(['json', '']), z.record(z.string(), z.unknown())], {
+  .union([z.enum(['json', '']), jsonObjectSchema], {
     error: 'expected "json" or a JSON schema as an object',
   })
   .nullish();

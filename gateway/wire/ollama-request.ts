@@ -13,7 +13,9 @@ import { PROVIDER, type ModelCall } from '../../core/inference/model-port.ts';
 import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
+import { parseItemsIfAny, unreadItems } from '../json-items.ts';
 import { defined } from './defined.ts';
+import { jsonObjectSchema } from './json-object.ts';
 import { messageSchema, parsePrompt, userContent } from './ollama-messages.ts';
 import {
   formatSchema,
@@ -55,7 +57,7 @@ const toolSchema = z.object({
   function: z.object({
     name: z.string().regex(/^[\w.-]{1,64}$/, 'expected 1 to 64 letters, digits, "_", "-" or "."'),
     description: z.string().nullish(),
-    parameters: z.record(z.string(), z.unknown()).nullish(),
+    parameters: jsonObjectSchema.nullish(),
   }),
 });
 
@@ -63,6 +65,11 @@ export const ollamaChatRequestSchema = z.looseObject({
   ...commonFields,
   messages: z.array(messageSchema).nullish(),
   tools: z.array(toolSchema).nullish(),
+});
+
+const chatOutlineSchema = ollamaChatRequestSchema.extend({
+  messages: unreadItems.nullish(),
+  tools: unreadItems.nullish(),
 });
 
 export const ollamaGenerateRequestSchema = z.looseObject({
@@ -73,23 +80,25 @@ export const ollamaGenerateRequestSchema = z.looseObject({
   template: z.string().nullish(),
   raw: z.boolean().nullish(),
   images: z.array(z.string().min(1)).nullish(),
-  context: z.array(z.int()).nullish(),
+  /** Numbers, which nobody reads. */
+  context: unreadItems.nullish(),
 });
 type GenerateBody = z.output<typeof ollamaGenerateRequestSchema>;
 
 /** @throws {RequestError} `bad_request` that names the field at fault */
 export function* parseChatRequest(json: unknown): Steps<OllamaRequest> {
-  const body = parseBody(ollamaChatRequestSchema, json);
-  const messages = body.messages ?? [];
+  const body = parseBody(chatOutlineSchema, json);
   refuseUnavailable(body);
-  if (messages.length === 0) return residencyRequest(body);
   yield;
+  const messages = (yield* parseItemsIfAny(messageSchema, body.messages, 'messages')) ?? [];
+  const tools = (yield* parseItemsIfAny(toolSchema, body.tools, 'tools')) ?? [];
+  if (messages.length === 0) return residencyRequest(body);
   return {
     task: 'answer',
     model: body.model,
     ignored: ignoredFields(body),
     stream: body.stream ?? true,
-    call: { prompt: yield* parsePrompt(messages), ...commonCall(body), ...toolFields(body.tools ?? []) },
+    call: { prompt: yield* parsePrompt(messages), ...commonCall(body), ...toolFields(tools) },
   };
 }
 

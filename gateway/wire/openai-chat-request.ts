@@ -10,7 +10,9 @@ import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inferenc
 import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
+import { parseItems, parseItemsIfAny, unreadItems } from '../json-items.ts';
 import { defined } from './defined.ts';
+import { jsonObjectSchema } from './json-object.ts';
 import { messageSchema, parsePrompt } from './openai-chat-messages.ts';
 import { samplingCall, samplingFields } from './openai-sampling.ts';
 import { REASONING_EFFORTS } from './reasoning-effort.ts';
@@ -20,7 +22,7 @@ const functionToolSchema = z.object({
   function: z.object({
     name: z.string().regex(/^[\w.-]{1,64}$/, 'expected 1 to 64 letters, digits, "_", "-" or "."'),
     description: z.string().nullish(),
-    parameters: z.record(z.string(), z.unknown()).nullish(),
+    parameters: jsonObjectSchema.nullish(),
     strict: z.boolean().nullish(),
   }),
 });
@@ -44,7 +46,7 @@ const responseFormatSchema = z.discriminatedUnion('type', [
     json_schema: z.object({
       name: z.string(),
       description: z.string().nullish(),
-      schema: z.record(z.string(), z.unknown()).nullish(),
+      schema: jsonObjectSchema.nullish(),
       strict: z.boolean().nullish(),
     }),
   }),
@@ -76,6 +78,8 @@ export const chatRequestSchema = z.looseObject({
 });
 type ChatRequestBody = z.output<typeof chatRequestSchema>;
 
+const outlineSchema = chatRequestSchema.extend({ messages: unreadItems.min(1), tools: unreadItems.nullish() });
+
 export interface ChatRequest {
   readonly model: string;
   readonly call: ModelCall;
@@ -85,9 +89,8 @@ export interface ChatRequest {
 
 /** @throws {RequestError} `bad_request` that names the field at fault */
 export function* parseChatRequest(json: unknown): Steps<ChatRequest> {
-  const body = parseBody(chatRequestSchema, json);
+  const body = yield* parseChatBody(json);
   refuseUnavailable(body);
-  yield;
   return {
     model: body.model,
     stream: body.stream ?? false,
@@ -104,6 +107,14 @@ export function* parseChatRequest(json: unknown): Steps<ChatRequest> {
       providerOptions: { [PROVIDER]: modelOptions(body) },
     },
   };
+}
+
+function* parseChatBody(json: unknown): Steps<ChatRequestBody> {
+  const outline = parseBody(outlineSchema, json);
+  yield;
+  const messages = yield* parseItems(messageSchema, outline.messages, 'messages');
+  const tools = yield* parseItemsIfAny(functionToolSchema, outline.tools, 'tools');
+  return { ...outline, messages, tools };
 }
 
 function refuseUnavailable(body: ChatRequestBody): void {

@@ -11,7 +11,9 @@ import { PROVIDER, type ModelCall, type ModelOptions } from '../../core/inferenc
 import type { Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
+import { parseItems, parseItemsIfAny, unreadItems } from '../json-items.ts';
 import { defined } from './defined.ts';
+import { jsonObjectSchema } from './json-object.ts';
 import { REASONING_EFFORTS } from './reasoning-effort.ts';
 import { inputItemSchema, resolveInput } from './responses-input.ts';
 import type { Item } from './responses-items.ts';
@@ -28,7 +30,7 @@ const formatSchema = z.discriminatedUnion('type', [
     type: z.literal('json_schema'),
     name: z.string().default('response'),
     description: z.string().nullish(),
-    schema: z.record(z.string(), z.unknown()).nullish(),
+    schema: jsonObjectSchema.nullish(),
     strict: z.boolean().nullish(),
   }),
 ]);
@@ -43,9 +45,11 @@ const metadataSchema = z
   .record(z.string().max(64), z.string().max(512))
   .refine((pairs) => Object.keys(pairs).length <= 16, { error: 'expected at most 16 pairs' });
 
+const INPUT_ERROR = { error: 'expected a string or an array of items' };
+
 export const responsesRequestSchema = z.looseObject({
   model: z.string().min(1),
-  input: z.union([z.string(), z.array(inputItemSchema)], { error: 'expected a string or an array of items' }),
+  input: z.union([z.string(), z.array(inputItemSchema)], INPUT_ERROR),
   instructions: z.string().nullish(),
   previous_response_id: z.string().min(1).max(128).nullish(),
   store: z.boolean().nullish(),
@@ -76,14 +80,23 @@ export const responsesRequestSchema = z.looseObject({
 });
 export type ResponsesBody = z.output<typeof responsesRequestSchema>;
 
+const outlineSchema = responsesRequestSchema.extend({
+  input: z.union([z.string(), unreadItems], INPUT_ERROR),
+  tools: unreadItems.nullish(),
+});
+
 /** @throws {RequestError} `bad_request` that names the field at fault */
-export function parseResponsesBody(json: unknown): ResponsesBody {
-  const body = parseBody(responsesRequestSchema, json);
-  refuseUnavailable(body);
-  return body;
+export function* parseResponsesBody(json: unknown): Steps<ResponsesBody> {
+  const outline = parseBody(outlineSchema, json);
+  refuseUnavailable(outline);
+  yield;
+  const sent = outline.input;
+  const input = typeof sent === 'string' ? sent : yield* parseItems(inputItemSchema, sent, 'input');
+  const tools = yield* parseItemsIfAny(toolSchema, outline.tools, 'tools');
+  return { ...outline, input, tools };
 }
 
-function refuseUnavailable(body: ResponsesBody): void {
+function refuseUnavailable(body: z.output<typeof outlineSchema>): void {
   const refuse = (param: string, message: string): never => {
     throw new RequestError('bad_request', `${param}: ${message}`, { param });
   };

@@ -10,6 +10,7 @@ import * as z from 'zod';
 import { mapped, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../errors.ts';
 import { defined } from './defined.ts';
+import { jsonObjectSchema } from './json-object.ts';
 
 /** What every client and model takes as a function's name. */
 const MAX_NAME_LENGTH = 64;
@@ -21,7 +22,7 @@ const functionToolSchema = z.object({
   type: z.literal('function'),
   name: z.string().regex(/^[\w.-]{1,64}$/, 'expected 1 to 64 letters, digits, "_", "-" or "."'),
   description: z.string().nullish(),
-  parameters: z.record(z.string(), z.unknown()).nullish(),
+  parameters: jsonObjectSchema.nullish(),
   strict: z.boolean().nullish(),
 });
 type FunctionTool = z.output<typeof functionToolSchema>;

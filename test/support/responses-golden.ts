@@ -24,7 +24,7 @@ interface Stored {
 export function parseRequest(json: unknown, { earlier = [], others = [] }: Stored = {}): ResponsesRequest {
   const stored = parseKeptItems(others);
   return atOnce(
-    parseResponsesRequest(parseResponsesBody(json), {
+    parseResponsesRequest(atOnce(parseResponsesBody(json)), {
       key: KEY,
       conversation: parseKeptItems(earlier),
       findItem: (id) => stored.find((item) => item.id === id),
@@ -33,7 +33,7 @@ export function parseRequest(json: unknown, { earlier = [], others = [] }: Store
 }
 
 export function envelopeOf(json: unknown): ResponseEnvelope {
-  const request = parseResponsesBody(json);
+  const request = atOnce(parseResponsesBody(json));
   const { tools, input, model } = parseRequest(json);
   return { key: KEY, inputItems: input.length, createdAt: CREATED_AT, model, request, tools };
 }

@@ -61,7 +61,7 @@ export const worstBodies: readonly WorstBody[] = [
   many('a message with one text', '[{"role":"user","content":"', 'word ', '"}]'),
   many('ten thousand messages that are all wrong', '[', `${message('0')},`, `${message('0')}]`),
   numbered('ten thousand messages that are right', 10_000, () => message('"hi"'), '[', ']'),
-  numbered('ten thousand parts', 10_000, () => '{"type":"text","text":"a"}', '[{"role":"user","content":[', ']}]'),
+  numbered('ten thousand parts', 9990, () => '{"type":"text","text":"a"}', '[{"role":"user","content":[', ']}]'),
   many(
     'a data URL that never says where its data is',
     '[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:',
@@ -100,13 +100,16 @@ interface Parts {
   readonly make: (at: number) => unknown;
 }
 
-/** Messages of ten thousand parts each: so many parts, or as many as there is room for. */
+/** In one message. */
+const PARTS = 4000;
+
+/** Messages of so many parts in all, or as many as there is room for. */
 function messagesOf(role: string, field: string, { count, make }: Parts, bytes: number): object[] {
   const size = Buffer.byteLength(JSON.stringify(make(count))) + 1;
   const all = Array.from({ length: Math.min(count, Math.floor((bytes - 1000) / size)) }, (_, at) => make(at));
-  return Array.from({ length: Math.ceil(all.length / 10_000) }, (_, at) => ({
+  return Array.from({ length: Math.ceil(all.length / PARTS) }, (_, at) => ({
     role,
-    [field]: all.slice(at * 10_000, (at + 1) * 10_000),
+    [field]: all.slice(at * PARTS, (at + 1) * PARTS),
   }));
 }
 
@@ -119,8 +122,20 @@ function manyParts(name: string, role: string, field: string, parts: Parts): Wor
   return requestWith(name, (bytes) => ({ messages: messagesOf(role, field, parts, bytes) }));
 }
 
+const manyMembers = Object.fromEntries(Array.from({ length: 9900 }, (_, at) => [`k${at}`, 0]));
+const toolsOfManyMembers = (make: (at: number) => object): WorstBody =>
+  requestWith('tools whose schemas have very many members', () => ({
+    messages: [{ role: 'user', content: 'hi' }],
+    tools: Array.from({ length: 12 }, (_, at) => make(at)),
+  }));
+const functionOfManyMembers = (at: number) => ({
+  type: 'function',
+  function: { name: `t${at}`, parameters: manyMembers },
+});
+
 const call = (text: string) => (at: number) => ({ id: `c${at}`, function: { name: 'f', arguments: text } });
 const anthropic = [
+  toolsOfManyMembers((at) => ({ name: `t${at}`, input_schema: manyMembers })),
   manyParts('addresses of pictures', 'user', 'content', {
     count: 10_000,
     make: () => ({ type: 'image', source: { type: 'url', url: slowAddress } }),
@@ -135,6 +150,7 @@ const anthropic = [
 /** Many small works in one body, each of which is nothing: for the routes that do them. */
 export const bodiesOfMany: Readonly<Record<string, readonly WorstBody[]>> = {
   '/chat/completions': [
+    toolsOfManyMembers(functionOfManyMembers),
     manyParts('calls of tools in one message', 'assistant', 'tool_calls', { count: 9000, make: call('{}') }),
     manyParts('calls whose arguments are no JSON', 'assistant', 'tool_calls', { count: 25_000, make: call('{') }),
     manyParts('addresses of pictures', 'user', 'content', {
@@ -172,6 +188,7 @@ export const bodiesOfMany: Readonly<Record<string, readonly WorstBody[]>> = {
     })),
   ],
   '/chat': [
+    toolsOfManyMembers(functionOfManyMembers),
     manyParts('addresses of pictures', 'user', 'images', { count: 10_000, make: () => slowAddress }),
     manyParts('calls of tools', 'assistant', 'tool_calls', {
       count: 25_000,
