@@ -131,7 +131,7 @@ async function assemble(settings: Settings, { context, clock, peers, startedAtMs
   const { database, storage, now } = kept;
   const models = openModels(settings, { context, database });
   const requestLog = openRequestLog(settings, { database, terminal, storage });
-  const metrics = createMetrics({ inference: models.inference, connections: () => gateway.listener.counts() });
+  const metrics = createMetrics({ routes, inference: models.inference, connections: () => gateway.listener.counts() });
   const token = createRunToken();
   const live = createLiveRequests({ setTimer: setProcessTimer });
   const identity = identityService(context, {

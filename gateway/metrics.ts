@@ -4,14 +4,15 @@
  */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { RequestEntry } from './request-log/request-entry.ts';
-import type { ServerControl, Services } from './route.ts';
+import type { Route, ServerControl, Services } from './route.ts';
 
 /** In seconds: a list of models at one end, a long answer at the other. */
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const FIRST_TOKEN_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
-/** Node takes some thirty methods; those that no route has share a label. */
-const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
+/** Node takes some thirty methods. Those that a route does not have share a label, as do the rarer ones at no route. */
+const OTHER_METHOD = 'other';
+const METHODS_OF_NO_ROUTE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
 export interface Metrics {
   /** What `text` gives. */
@@ -24,11 +25,12 @@ export interface Metrics {
 export interface MetricsSources {
   readonly inference: Pick<Services['inference'], 'status'>;
   readonly connections: ServerControl['connections'];
+  readonly routes: readonly Pick<Route, 'method' | 'path'>[];
 }
 
 export function createMetrics(sources: MetricsSources): Metrics {
   const registry = new Registry();
-  const observe = addRequestMetrics(registry);
+  const observe = addRequestMetrics(registry, methodsByRoute(sources.routes));
   addGauges(registry, sources);
   let hasProcess = false;
   return {
@@ -43,7 +45,19 @@ export function createMetrics(sources: MetricsSources): Metrics {
   };
 }
 
-function addRequestMetrics(registry: Registry): Metrics['observe'] {
+type MethodsByRoute = ReadonlyMap<string | undefined, ReadonlySet<string>>;
+
+function methodsByRoute(routes: MetricsSources['routes']): MethodsByRoute {
+  const methods = new Map<string | undefined, Set<string>>();
+  for (const { path, method } of routes) {
+    const own = methods.get(path) ?? new Set();
+    methods.set(path, own.add(method));
+    if (method === 'GET') own.add('HEAD');
+  }
+  return new Map<string | undefined, ReadonlySet<string>>(methods).set(undefined, METHODS_OF_NO_ROUTE);
+}
+
+function addRequestMetrics(registry: Registry, methodsOf: MethodsByRoute): Metrics['observe'] {
   const registers = [registry];
   const requests = new Counter({
     name: 'postern_http_requests_total',
@@ -73,7 +87,7 @@ function addRequestMetrics(registry: Registry): Metrics['observe'] {
   });
   return ({ inference, ...entry }) => {
     const route = entry.route ?? 'unknown';
-    const method = METHODS.has(entry.method) ? entry.method : 'other';
+    const method = methodsOf.get(entry.route)?.has(entry.method) === true ? entry.method : OTHER_METHOD;
     requests.inc({ route, method, status: entry.status });
     durations.observe({ route, method }, entry.durationMs / 1000);
     const { model, firstTokenMs, inputTokens = 0, cachedTokens = 0, outputTokens = 0 } = inference;

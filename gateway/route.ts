@@ -15,12 +15,12 @@ import type { GatewayKey } from '../identity/secret-keys.ts';
 import type { AccessKeySource } from './access-key-source.ts';
 import type { ApprovalFeed } from './approval-feed.ts';
 import type { Caller } from './caller.ts';
-import type { OutwardError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 import type { AccessClass, AgentReach } from './policy.ts';
 import type { Relays } from './relays.ts';
 import type { RequestLog } from './request-log/request-log.ts';
 import type { SealedDoor } from './sealed/sealed-door.ts';
+import type { EncodeError } from './wire/error-style.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -36,8 +36,8 @@ interface AnyRoute {
   readonly summary: string;
   /** What the handler parses the body with, for the OpenAPI document. */
   readonly body?: z.ZodType;
-  /** The error body of the style that this route speaks. */
-  readonly encodeError: (error: OutwardError) => object;
+  /** The error body of the style that this route speaks. Absent: its client's, as far as the request shows it. */
+  readonly encodeError?: EncodeError;
   /** The handler gets the body as it comes, in `stream`, and not before. */
   readonly readsStream?: true;
   /** Asked again and again for how things are: the owner's requests that are answered leave no row in the request log. */

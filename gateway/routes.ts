@@ -35,16 +35,19 @@ function planned(
   path: string,
   maxBodyBytes = bodyBytes(method),
 ): Route {
-  return { ...PLANNED, method, path, access, maxBodyBytes, clientPrefix: access === 'inference' ? '/v1' : '' };
+  const row = { method, path, access, maxBodyBytes, summary: PLANNED } as const;
+  // Those of inference are there for clients of several styles.
+  if (access === 'inference') return { ...row, clientPrefix: '/v1' };
+  return { ...row, clientPrefix: '', encodeError: encodeOpenAiError };
 }
 
 function plannedDispatch(path: string): Route {
   const method = 'POST';
-  const maxBodyBytes = bodyBytes(method);
-  return { ...PLANNED, method, path, access: 'dispatch', agentParameter: 'id', maxBodyBytes, clientPrefix: '' };
+  const row = { method, path, access: 'dispatch', agentParameter: 'id', maxBodyBytes: bodyBytes(method) } as const;
+  return { ...row, summary: PLANNED, clientPrefix: '', encodeError: encodeOpenAiError };
 }
 
-const PLANNED = { summary: 'Part of the contract.', encodeError: encodeOpenAiError } as const;
+const PLANNED = 'Part of the contract.';
 
 function bodyBytes(method: Method): number {
   return method === 'POST' || method === 'PUT' ? PUBLIC_BODY_BYTES : NO_BODY_BYTES;

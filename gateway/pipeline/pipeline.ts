@@ -20,10 +20,11 @@ import type { Recorder, RequestRecord } from '../request-log/recorder.ts';
 import { CLIENT_LEFT } from '../request-log/request-entry.ts';
 import { RequestBody, readBody, SHORT_BYTES } from '../request-body.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
+import { errorEncoder } from '../wire/error-style.ts';
 import { IGNORED_HEADER } from '../wire/ignored.ts';
-import { encodeOpenAiError } from '../wire/openai-error.ts';
 import type { Answer, Exchange, Pipeline } from './exchange.ts';
 import { isLetIn, refuse, type Judge, type Judged } from './judge.ts';
+import { notFound } from './not-found.ts';
 import type { Router, Target } from './router.ts';
 
 export interface PipelineOptions {
@@ -100,7 +101,7 @@ class Visit {
     if (host === 'foreign') throw refusalError('foreign_host');
     // A browser asks so before it shows anything; inside a call nobody is a browser.
     if (target?.wants !== 'preflight' || found.caller.sealed) refuse(found, onRefusal);
-    if (target === undefined) throw new RequestError('not_found', 'There is nothing at this address.');
+    if (target === undefined) throw notFound(exchange.url);
     this.#limitAnonymous(found, target);
     if (target.wants === 'preflight') return this.#preflight(found, target);
     if (target.wants === 'other') throw otherMethod(target);
@@ -197,7 +198,7 @@ class Visit {
   }
 
   #failed(error: unknown): Answer {
-    const { via, method, isClosed } = this.#exchange;
+    const { via, method, url, isClosed } = this.#exchange;
     const { code, status, headers, ...outward } = outwardError(error);
     if (status >= 500) this.#options.onError(error);
     // Nobody is left to tell, and that what was under way was given up is no failure.
@@ -205,7 +206,8 @@ class Visit {
     this.#record.fail(code);
     const route = this.#target?.route;
     if (status === 500) this.#options.warn('request failed', { code, ...describe(error), method, route: route?.path });
-    const text = JSON.stringify((route?.encodeError ?? encodeOpenAiError)({ code, status, headers, ...outward }));
+    const encode = errorEncoder({ own: route?.encodeError, url, headers: this.#exchange.headers });
+    const text = JSON.stringify(encode({ code, status, headers, ...outward }));
     const answer = wholeAnswer(status, { ...this.#headers, ...headers, 'content-type': JSON_TYPE }, text);
     this.#record.answer(status, text);
     const isSent = via.kind === 'channel' || isHeard(via.request) || code === 'request_timeout';
@@ -242,7 +244,8 @@ function queryOf(url: string): URLSearchParams {
 }
 
 function methodsOf(siblings: readonly Route[]): string {
-  return [...siblings.map((route) => route.method), 'OPTIONS'].join(', ');
+  const methods = siblings.map((route) => route.method);
+  return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
 }
 
 function otherMethod({ siblings }: Target): RequestError {

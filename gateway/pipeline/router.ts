@@ -9,7 +9,7 @@ export interface Target {
   readonly params: Readonly<Record<string, string>>;
   /**
    * `preflight`: a browser asks first, without any credential, so policy has nothing to judge yet.
-   * `other`: the path exists, and has no such method.
+   * `other`: the path exists, and has no such method. `route` is one of its rows.
    */
   readonly wants: 'answer' | 'preflight' | 'other';
   /** Every row of this path. */
@@ -19,14 +19,11 @@ export interface Target {
 export interface Router {
   /**
    * @param url as the client wrote it
-   * @returns undefined where there is nothing at this address, or where it has no such method and is not asked for one of ours
+   * @returns undefined where there is nothing at this address; a slash at its end is no matter
    * @throws {RequestError} `bad_request` for an address that can't be read
    */
   find(method: string, url: string): Target | undefined;
 }
-
-/** Those that some row has, or that clients try where there is one: they are told what a path takes. */
-const OTHER_METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'DELETE', 'PATCH']);
 
 /** Longer than any id, ours or a model's. */
 const MAX_PARAMETER_LENGTH = 512;
@@ -35,6 +32,7 @@ export function createRouter(routes: readonly Route[]): Router {
   // An address that can't be read has a handler as well, and no rows.
   const router = findMyWay({
     maxParamLength: MAX_PARAMETER_LENGTH,
+    ignoreTrailingSlash: true,
     querystringParser: () => undefined,
     onBadUrl: () => undefined,
   });
@@ -54,21 +52,19 @@ export function createRouter(routes: readonly Route[]): Router {
       const params = textParameters(found.params);
       // A name is never empty.
       if (Object.values(params).includes('')) return undefined;
-      const row = rowFor(method, siblings);
-      return row && { ...row, params, siblings };
+      return { ...rowFor(method, siblings), params, siblings };
     },
   };
 }
 
 type Siblings = readonly [Route, ...Route[]];
 
-function rowFor(method: string, siblings: Siblings): Pick<Target, 'route' | 'wants'> | undefined {
+function rowFor(method: string, siblings: Siblings): Pick<Target, 'route' | 'wants'> {
   const [first] = siblings;
   const wanted = method === 'HEAD' ? 'GET' : method;
   const route = siblings.find((one) => one.method === wanted);
   if (route !== undefined) return { route, wants: 'answer' };
-  if (method === 'OPTIONS') return { route: first, wants: 'preflight' };
-  return OTHER_METHODS.has(method) ? { route: first, wants: 'other' } : undefined;
+  return { route: first, wants: method === 'OPTIONS' ? 'preflight' : 'other' };
 }
 
 function byPath(routes: readonly Route[]): ReadonlyMap<string, Siblings> {

@@ -200,7 +200,7 @@ describe('the route table', () => {
   test('another method is 405 and names those there are; HEAD answers where GET does', async () => {
     const answer = await call('/v1/models', { method: 'DELETE' });
     expect(answer.status).toBe(405);
-    expect(answer.headers.allow).toBe('GET, OPTIONS');
+    expect(answer.headers.allow).toBe('GET, HEAD, OPTIONS');
     const head = await call('/', { method: 'HEAD' });
     expect([head.status, head.body]).toEqual([200, '']);
   });

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import { METHODS } from 'node:http';
 import { createMetrics } from '../../gateway/metrics.ts';
+import { routes } from '../../gateway/routes.ts';
 import { parseMetrics } from '../support/prometheus.ts';
 import { requestEntry } from '../support/request-entry.ts';
 
@@ -20,6 +22,7 @@ function setUp() {
       status: () => ({ residents, inflight: new Map([['a', { running: 1, queued: 2 }]]), runnerDeaths: 3 }),
     },
     connections: () => ({ requests: 4, sockets: 5 }),
+    routes,
   });
   const read = async () => parseMetrics(await metrics.text());
   return { metrics, read, unloadAll: () => void (residents = []) };
@@ -68,4 +71,16 @@ test('whatever clients send, the labels stay few', async () => {
   const samples = await read();
   expect(samples.get('postern_http_requests_total{method="other",route="unknown",status="404"}')).toBe(200);
   expect([...samples.keys()].filter((key) => key.includes('canary') || key.includes('M1'))).toEqual([]);
+});
+
+test('every method at every route adds no more than the rows of the route table', async () => {
+  const { metrics, read } = setUp();
+  const paths = new Set(routes.map(({ path }) => path));
+  for (const route of paths) {
+    for (const method of METHODS) metrics.observe(requestEntry({ route, method, status: 405 }));
+  }
+  const series = [...(await read()).keys()].filter((key) => key.startsWith('postern_http_requests_total'));
+  const rowsWithGet = routes.filter(({ method }) => method === 'GET').length;
+  // Besides: HEAD where there is GET, and one label for all others.
+  expect(series).toHaveLength(routes.length + rowsWithGet + paths.size);
 });

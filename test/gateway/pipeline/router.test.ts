@@ -21,14 +21,22 @@ describe('one path', () => {
     ['OPTIONS', 'preflight', 'GET'],
     ['PUT', 'other', 'GET'],
     ['PATCH', 'other', 'GET'],
+    ['PROPFIND', 'other', 'GET'],
+    ['TRACE', 'other', 'GET'],
+    ['get', 'other', 'GET'],
+    ['', 'other', 'GET'],
   ])('%s wants: %s', (method, wants, rowMethod) => {
     const target = router.find(method, '/admin/keys');
     expect(target).toMatchObject({ wants, route: { path: '/admin/keys', method: rowMethod } });
     expect(target?.siblings.map((route) => route.method).toSorted()).toEqual(['DELETE', 'GET', 'POST']);
   });
 
-  test.each(['HEAD', 'PROPFIND', 'TRACE', 'get', ''])('nobody answers %j on one that has POST alone', (method) => {
-    expect(router.find(method, '/chat/completions')).toBe(undefined);
+  test('HEAD is another method where there is no GET', () => {
+    expect(router.find('HEAD', '/chat/completions')).toMatchObject({ wants: 'other', route: { method: 'POST' } });
+  });
+
+  test.each(['/models/', '/v1/models/', '/v1/models/?a=b'])('%s is /models', (url) => {
+    expect(router.find('GET', url)).toMatchObject({ wants: 'answer', route: { path: '/models' } });
   });
 });
 
@@ -36,7 +44,7 @@ test.each([
   ['/nowhere'],
   ['/'.repeat(9)],
   ['/Models'],
-  ['/models/'],
+  ['/models//'],
   ['//models'],
   ['/v1/v1/models'],
   ['/./models'],
