@@ -88,6 +88,8 @@ export function createIdentifier(options: IdentifyOptions): Identifier {
     const registry = token === undefined ? undefined : await openRegistry(options.keys);
     if (registry instanceof RequestError) return { ...as('nothing'), failure: registry };
     const verdict = token === undefined || registry === undefined ? MALFORMED : registry.verify(token);
+    // Whoever has left learns nothing, and is no failure.
+    if (!verdict.counts && arrival.exchange.isClosed) return as('nothing');
     if (!verdict.counts) return { ...as('nothing'), ...countFailure(failures, arrival, verdict.refusal) };
     // No await since the verdict: either a revocation finds this request, or the verdict has found the revocation.
     const { kid, scope } = verdict.key;

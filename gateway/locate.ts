@@ -8,6 +8,8 @@ import { sourceOf } from './source.ts';
 export interface Located extends Provenance {
   /** Whom limits count the request under. */
   readonly source: string;
+  /** The other end is on this machine, and the system knows of no process that has it: who had it may have left. */
+  readonly isOrphan: boolean;
 }
 
 interface LocateOptions {
@@ -26,6 +28,8 @@ export function createLocator(options: LocateOptions): Locate {
     return {
       ...judge({ peerAddress, peer, headers }, options.guard),
       source: sourceOf(peerAddress) + remark(request, peer),
+      isOrphan:
+        isLoopbackAddress(peerAddress) && !isForwarded(headers) && peer.kind === 'other' && peer.uid === undefined,
     };
   };
 }

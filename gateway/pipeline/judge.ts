@@ -1,4 +1,5 @@
 /** What is found out about a request before its route sees it: where it comes from, who sends it, what policy says. */
+import { takeTurn } from '../../core/turns.ts';
 import type { LiveRequest, LiveRequests } from '../live-requests.ts';
 import { namedAgent, type AgentDirectory, type NamedAgent } from '../agent-directory.ts';
 import { isGuest } from '../caller.ts';
@@ -39,14 +40,13 @@ async function judgeOutside(
   target: Target | undefined,
   { live, locate, identifier, agents }: JudgeOptions,
 ): Promise<Judged> {
-  const { headers, headersDistinct, socket } = request;
+  const { headers, headersDistinct } = request;
   // Two names may mean two machines, depending on who reads them (RFC 9112, 3.2).
   if ((headersDistinct['host']?.length ?? 0) > 1) {
     throw new RequestError('bad_request', 'The request has more than one Host header.');
   }
   const provenance = await locate(request);
-  // What is told only once, that a connection has ended, would be waited for in vain from here on.
-  if (socket.destroyed) throw new RequestError('bad_request', 'The request was cut off.');
+  await requireClient(exchange, provenance);
   const found = await identifier.identify({ headers, headersDistinct, provenance, exchange });
   const { caller, hasRunToken } = found;
   const { site, host } = provenance;
@@ -67,6 +67,7 @@ const INSIDE: Located = {
   origin: undefined,
   host: 'own',
   source: sourceOf(undefined),
+  isOrphan: false,
 };
 
 /** A request from inside a sealed call is its device's; one that has lost its caller is nobody's. */
@@ -86,6 +87,21 @@ function judgeInside(
 
 function agentOf(target: Target | undefined, agents: AgentDirectory): NamedAgent {
   return target === undefined ? 'none' : namedAgent(target.route, target.params, agents);
+}
+
+/**
+ * Whoever has left is answered by nobody: that is no refusal, and counts against nobody.
+ * @throws {RequestError} where the client has left; the exchange is over then
+ */
+export async function requireClient(exchange: Exchange, { isOrphan }: Pick<Located, 'isOrphan'>): Promise<void> {
+  if (isOrphan && exchange.via.kind === 'socket') {
+    // Its last word came before nobody had it any more, and is read in the next turn of the event loop at the latest.
+    await takeTurn();
+    await takeTurn();
+    if (exchange.via.request.socket.readableEnded) exchange.cut();
+  }
+  // What is told only once, that a connection has ended, would be waited for in vain from here on.
+  if (exchange.isClosed) throw new RequestError('bad_request', 'The request was cut off.');
 }
 
 export function isLetIn(found: Judged): boolean {

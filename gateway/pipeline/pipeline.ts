@@ -23,7 +23,7 @@ import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
 import { errorEncoder } from '../wire/error-style.ts';
 import { IGNORED_HEADER } from '../wire/ignored.ts';
 import type { Answer, Exchange, Pipeline } from './exchange.ts';
-import { isLetIn, refuse, type Judge, type Judged } from './judge.ts';
+import { isLetIn, refuse, requireClient, type Judge, type Judged } from './judge.ts';
 import { notFound } from './not-found.ts';
 import type { Router, Target } from './router.ts';
 
@@ -98,6 +98,7 @@ class Visit {
     const access = target?.route.access ?? 'public';
     this.#headers = { ...this.#headers, ...corsHeaders({ site, origin, access }) };
     const body = await this.#read(found, maxBytes);
+    await requireClient(exchange, found.provenance);
     if (host === 'foreign') throw refusalError('foreign_host');
     // A browser asks so before it shows anything; inside a call nobody is a browser.
     if (target?.wants !== 'preflight' || found.caller.sealed) refuse(found, onRefusal);

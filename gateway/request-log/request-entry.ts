@@ -7,7 +7,7 @@ export type RequestSource = (typeof REQUEST_SOURCES)[number];
 /** How a model's answer ended. `cancelled`: the client left before it was over. */
 export type RequestFinishReason = 'stop' | 'length' | 'tool_calls' | 'error' | 'cancelled';
 
-/** The client left before there was any answer. HTTP has no word for it; this is nginx's. */
+/** The client left before there was any answer, a refusal included. HTTP has no word for it; this is nginx's. */
 export const CLIENT_LEFT = 499;
 
 export interface RequestEntry {

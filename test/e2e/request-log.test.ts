@@ -1,8 +1,10 @@
 /** The request log from outside: what a client was answered is in it, and nothing else that it said. */
+import { once } from 'node:events';
 import { request as httpRequest, type RequestOptions } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { LoggedRequest } from '../../gateway/request-log/request-log-reader.ts';
 import { endless, lastRow, post, readLog, user } from '../support/request-log.ts';
+import { rawConnection, rawRequest } from '../support/raw-connection.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/wait.ts';
 import { STYLES, tokensTold } from '../support/wire-styles.ts';
@@ -118,6 +120,28 @@ describe('a client that leaves', () => {
     expect(requests[0]).toMatchObject({ status: 499, finish_reason: 'cancelled', error_code: null });
     // It is no failure of the service, which would have a line there.
     expect(server.log()).not.toContain('request failed');
+  });
+
+  // Nobody has its end of the connection by the time that the system is asked whose process it is.
+  test.each([
+    ['a short body', user('Hello')],
+    ['a body that does not fit into one read', user('Hello'.repeat(60_000))],
+  ])('at once, having sent all of it: %s', async (name, body) => {
+    const request = rawRequest({ path: '/v1/chat/completions', headers: { 'user-agent': name }, body });
+    for (let visit = 0; visit < 10; visit += 1) {
+      const { socket } = await rawConnection(server.port);
+      socket.resume().end(request);
+      await once(socket, 'finish');
+      socket.destroy();
+    }
+    const statuses = await until(async () => {
+      const { requests } = await readLog(server, 'limit=50');
+      const own = requests.filter(({ user_agent: agent }) => agent === name).map(({ status }) => status);
+      return own.length === 10 && own;
+    });
+    // The system may have been asked just before.
+    expect(statuses).toContain(499);
+    expect(statuses).not.toContain(401);
   });
 });
 

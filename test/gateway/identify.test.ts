@@ -30,13 +30,13 @@ function createGate(settings: Partial<AccessSettings> = {}, open?: () => Promise
     elapsed: time.now,
   });
   const closings: (() => void)[] = [];
-  const arrive = (token: string | undefined, { from = '192.0.2.1', runToken = '' } = {}) => {
+  const arrive = (token: string | undefined, { from = '192.0.2.1', runToken = '', hasLeft = false } = {}) => {
     return identify({
       headers: { 'x-postern-run-token': runToken },
       headersDistinct: token === undefined ? {} : { authorization: [`Bearer ${token}`] },
       provenance: { isLoopback: from === '127.0.0.1', site: 'none', origin: undefined, source: sourceOf(from) },
       exchange: {
-        isClosed: false,
+        isClosed: hasLeft,
         onClosed: (then) => closings.push(() => then(true)),
         onHalfClosed: () => {},
         cut: () => {},
@@ -204,4 +204,12 @@ test('revoking waits for the handler; what has not begun does not begin', async 
   await expect(waiting.run(() => Promise.reject(new Error('it began')))).rejects.toMatchObject({
     code: 'unauthenticated',
   });
+});
+
+test('who has left with a key that does not count has not failed', async () => {
+  const { arrive } = createGate();
+  for (let n = 0; n <= MAX_FAILURES_PER_MINUTE; n += 1) {
+    expect(await arrive('wrong', { hasLeft: true })).toMatchObject({ caller: { scope: 'nobody' } });
+  }
+  expect(await arrive('wrong')).toMatchObject({ fault: 'malformed' });
 });
