@@ -1,5 +1,4 @@
 /** An answer onto the wire: text, or a stream that goes no faster than its reader. */
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Answer } from '../pipeline/exchange.ts';
 import { whenClosed, whenHalfClosed } from '../when-closed.ts';
@@ -49,19 +48,24 @@ async function sendStream(
   filler: string | undefined,
 ): Promise<void> {
   // A reader that left is noticed at the next piece; one that never comes must be told of by the socket.
-  const gone = new AbortController();
-  whenClosed(response, () => gone.abort());
+  let goOn = (): void => undefined;
+  response.on('drain', () => goOn());
+  whenClosed(response, () => goOn());
   const keepAlive = filler === undefined ? undefined : setInterval(() => fill(response, filler), KEEP_ALIVE_MS);
   if (filler !== undefined) whenHalfClosed(response, () => probe(response, filler));
   try {
     for await (const piece of pieces) {
       if (response.destroyed) return;
       keepAlive?.refresh();
-      if (!response.write(piece)) await once(response, 'drain', { signal: gone.signal });
+      if (response.write(piece)) continue;
+      await new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      if (response.destroyed) return;
     }
     response.end();
   } catch (error) {
-    if (!gone.signal.aborted) throw error;
+    if (!response.destroyed) throw error;
   } finally {
     clearInterval(keepAlive);
   }
