@@ -42,8 +42,9 @@ export async function dispatch(
   signal: AbortSignal,
 ): Promise<BegunAnswer> {
   const { body, isSafe, ...inner } = request;
-  const idempotencyKey = sessions.options.platform.crypto.randomBytes(IDEMPOTENCY_KEY_BYTES);
-  const head = encodeRequestHead({ ...inner, bodyBytes: body.length, ...(isSafe ? {} : { idempotencyKey }) });
+  const { crypto } = sessions.options.platform;
+  const once = isSafe ? {} : { idempotencyKey: crypto.randomBytes(IDEMPOTENCY_KEY_BYTES) };
+  const head = encodeRequestHead({ ...inner, bodyBytes: body.length, ...once });
   const retry = new Retry(sessions, isSafe);
   for (;;) {
     const call = await sealCall(sessions, head, body, signal).catch((error: unknown) => retry.give(error));

@@ -26,12 +26,14 @@ export async function* exchange(options: Exchange): AsyncGenerator<Uint8Array, v
   const onAbort = (): void => ending.abort(signal.reason);
   const within = limiter(options.setTimer, ending);
   signal.addEventListener('abort', onAbort, { once: true });
+  let isOver = false;
   try {
     signal.throwIfAborted();
     const answer = await within(beginsWithinMs, transport.exchange(operation, body, ending.signal));
     const reader = answer.getReader();
     for (;;) {
       const { done, value } = await within(silentForMs, reader.read());
+      isOver = done;
       if (done) return;
       yield value;
     }
@@ -40,7 +42,7 @@ export async function* exchange(options: Exchange): AsyncGenerator<Uint8Array, v
     throw new PathError('the path broke', { cause: error });
   } finally {
     signal.removeEventListener('abort', onAbort);
-    ending.abort();
+    if (!isOver) ending.abort();
   }
 }
 

@@ -1,4 +1,5 @@
 /** What the arguments of `fetch` come to inside the channel. */
+import { EMPTY } from '../../channel/bytes.ts';
 import type { HeaderList } from '../../channel/head.ts';
 
 export interface InnerRequest {
@@ -27,13 +28,12 @@ const SENT_HEADERS = new Set([
 
 /** Where a path without an origin belongs. The origin is never looked at. */
 const ANY_ORIGIN = 'http://gateway.invalid';
+const TEXT = 'text/plain;charset=UTF-8';
 const HTTP = new Set(['http:', 'https:']);
 
 /** Collects the body. @throws TypeError for what `fetch` takes for none either */
 export async function readRequest(input: string | URL | Request, init: RequestInit = {}): Promise<InnerRequest> {
-  const { body: givenBody } = init;
-  // The body is the part of a request that platforms differ in; a response takes all kinds of them everywhere.
-  const carrier = givenBody === null || givenBody === undefined ? undefined : new Response(givenBody);
+  const givenBody = init.body ?? undefined;
   const request = new Request(input instanceof Request ? input : urlOf(input), {
     ...init,
     body: null,
@@ -43,16 +43,32 @@ export async function readRequest(input: string | URL | Request, init: RequestIn
   const { protocol, pathname, search } = new URL(request.url);
   if (!HTTP.has(protocol)) throw new TypeError(`a gateway speaks http, not ${protocol}`);
   const isSafe = request.method === 'GET' || request.method === 'HEAD';
-  if (isSafe && carrier !== undefined) throw new TypeError('a request with the method GET or HEAD has no body');
-  const contentType = carrier?.headers.get('content-type') ?? null;
+  if (isSafe && givenBody !== undefined) throw new TypeError('a request with the method GET or HEAD has no body');
+  const body = await readBody(givenBody ?? request);
   return {
     method: request.method,
     path: pathname,
     ...(search === '' ? {} : { query: search.slice(1) }),
-    headers: sentHeaders(request.headers, contentType),
-    body: new Uint8Array(await (carrier ?? request).arrayBuffer()),
+    headers: sentHeaders(request.headers, body.contentType),
+    body: body.bytes,
     isSafe,
   };
+}
+
+interface Body {
+  readonly bytes: Uint8Array;
+  /** What `fetch` calls this kind of body where nobody else does (Fetch standard §5.1, "extract a body"). */
+  readonly contentType: string | null;
+}
+
+/** Text and bytes are what most bodies are, and read without the streams that all others go through. */
+async function readBody(body: BodyInit | Request): Promise<Body> {
+  if (typeof body === 'string') return { bytes: new TextEncoder().encode(body), contentType: TEXT };
+  if (body instanceof Uint8Array) return { bytes: body.slice(), contentType: null };
+  if (body instanceof Request && body.body === null) return { bytes: EMPTY, contentType: null };
+  // The body is the part of a request that platforms differ in; a response takes all kinds of them everywhere.
+  const carrier = body instanceof Request ? body : new Response(body);
+  return { bytes: new Uint8Array(await carrier.arrayBuffer()), contentType: carrier.headers.get('content-type') };
 }
 
 /**
