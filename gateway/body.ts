@@ -84,8 +84,19 @@ export function declaredLength(headers: IncomingHttpHeaders): number {
   return Number(headers['content-length'] ?? 0);
 }
 
-/** @throws {RequestError} `body_too_large`, before a byte of the body is read */
-export function checkDeclaredLength(headers: IncomingHttpHeaders, maxBytes: number): void {
+/**
+ * Before a byte of the body is read.
+ * @throws {RequestError} `body_too_large` by its declared length; `not_implemented` for a transfer coding beside
+ * "chunked" (RFC 9112, 6.1), which Node would leave in the body
+ */
+export function checkFraming(headers: IncomingHttpHeaders, maxBytes: number): void {
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && coding.trim().toLowerCase() !== 'chunked') {
+    throw new RequestError(
+      'not_implemented',
+      'The only transfer coding is "chunked". Use Content-Encoding to compress.',
+    );
+  }
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw bodyTooLarge(maxBytes);
 }
 

@@ -97,7 +97,8 @@ export class Connection {
   #next(): void {
     this.#current = undefined;
     this.#options.onEnd();
-    if (this.#socket.destroyed) return;
+    // An answer may have said that it is the last one.
+    if (!this.#socket.writable) return;
     const next = this.#waiting.shift();
     if (next !== undefined) return this.#begin(next);
     if (this.#lastWords !== undefined) this.#leave(this.#lastWords);

@@ -20,6 +20,7 @@ export type RequestErrorCode =
   | 'invite_over'
   | 'invite_used'
   | 'method_not_allowed'
+  | 'misdirected'
   | 'not_found'
   | 'not_implemented'
   | 'pairing_denied'
@@ -75,6 +76,7 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   too_many_invites: { status: 409, type: 'invalid_request_error' },
   body_too_large: { status: 413, type: 'invalid_request_error' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error' },
+  misdirected: { status: 421, type: 'invalid_request_error' },
   idempotency_key_reused: { status: 422, type: 'invalid_request_error' },
   secure_channel_required: { status: 426, type: 'upgrade_required' },
   rate_limited: { status: 429, type: 'rate_limit_error' },

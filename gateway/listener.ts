@@ -12,6 +12,7 @@ import { RequestError } from './errors.ts';
 import { ANSWER_HEADERS } from './guard.ts';
 import { createServer } from './http/node-http.ts';
 import { answerMalformed } from './malformed-request.ts';
+import { toOriginForm } from './request-target.ts';
 import type { ConnectionCounts } from './route.ts';
 
 /** Longer than the 60 s after which common clients and proxies give up an idle connection by themselves. */
@@ -98,8 +99,13 @@ function newServer(connections: ReadonlyMap<Socket, Connection>, unreadAnswerMs:
     else connection.refuse(answerMalformed(error));
   };
   const take: RequestListener = (request, response) => {
-    if (isNameless(request)) refuse(request.socket, new RequestError('bad_request', 'The request has no Host header.'));
-    else connections.get(request.socket)?.add(request, response);
+    try {
+      requireHost(request);
+      toOriginForm(request);
+    } catch (error) {
+      return refuse(request.socket, error);
+    }
+    connections.get(request.socket)?.add(request, response);
   };
   const server = createServer(
     {
@@ -112,6 +118,7 @@ function newServer(connections: ReadonlyMap<Socket, Connection>, unreadAnswerMs:
   );
   // Node would answer all of these itself. An `Expect` that we don't know may be ignored (RFC 9110, 10.1.1).
   server.on('checkExpectation', take);
+  server.on('connect', (_request, socket) => refuseTunnel(refuse, socket));
   server.on('clientError', (error, socket) => refuse(socket, error));
   // A client that half-closes waits for its answer. (Node takes it for one that left, unless this is set.)
   Object.assign(server, { httpAllowHalfOpen: true });
@@ -121,7 +128,15 @@ function newServer(connections: ReadonlyMap<Socket, Connection>, unreadAnswerMs:
   });
 }
 
-/** RFC 9112, 3.2: HTTP/1.1 asks for one, HTTP/1.0 does not know it. */
-function isNameless({ headers, httpVersion }: IncomingMessage): boolean {
-  return headers.host === undefined && httpVersion === '1.1';
+/** RFC 9112, 3.2: HTTP/1.1 asks for one, HTTP/1.0 does not know it. @throws {RequestError} `bad_request` */
+function requireHost({ headers, httpVersion }: IncomingMessage): void {
+  if (headers.host === undefined && httpVersion === '1.1') {
+    throw new RequestError('bad_request', 'The request has no Host header.');
+  }
+}
+
+/** Of a connection that Node lets go of: nothing else listens to what happens to it. */
+function refuseTunnel(refuse: (socket: Duplex, error: unknown) => void, socket: Duplex): void {
+  socket.on('error', () => socket.destroy());
+  refuse(socket, new RequestError('not_implemented', 'CONNECT is not available: this is no proxy.'));
 }

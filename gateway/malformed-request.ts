@@ -2,10 +2,12 @@
  * What Node can't make a request of, and would answer by itself with a status and nothing else: what is no HTTP, breaks
  * its rules, or takes too long to come. It is answered in our shape, and the connection is closed.
  */
+import { randomUUID } from 'node:crypto';
 import { isRecord } from '../core/json.ts';
 import { outwardError, RequestError } from './errors.ts';
 import { ANSWER_HEADERS } from './guard.ts';
 import { STATUS_CODES } from './http/node-http.ts';
+import { requestIds } from './request-ids.ts';
 import { encodeOpenAiError } from './wire/openai-error.ts';
 
 /** @param error ours, or what the parser or a timer of Node says. @returns a whole answer, as it goes over the wire */
@@ -15,6 +17,8 @@ export function answerMalformed(error: unknown): string {
   const body = JSON.stringify(encodeOpenAiError(outward));
   const headers = {
     ...ANSWER_HEADERS,
+    ...requestIds(randomUUID()),
+    date: new Date().toUTCString(),
     'content-type': 'application/json; charset=utf-8',
     'content-length': Buffer.byteLength(body),
     connection: 'close',
@@ -25,7 +29,12 @@ export function answerMalformed(error: unknown): string {
 
 /** https://nodejs.org/api/http.html#event-clienterror, and the codes of its parser, llhttp. */
 function errorOf(error: unknown): RequestError {
-  switch (isRecord(error) ? error['code'] : undefined) {
+  const { code, rawPacket, bytesParsed } = isRecord(error) ? error : {};
+  switch (code) {
+    case 'HPE_INVALID_METHOD':
+      return namesMethod(rawPacket, bytesParsed)
+        ? new RequestError('not_implemented', 'There is no such method.')
+        : noRequest();
     case 'HPE_HEADER_OVERFLOW':
       return new RequestError('headers_too_large', 'The request line and the headers are larger than 16 KiB together.');
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
@@ -33,6 +42,21 @@ function errorOf(error: unknown): RequestError {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new RequestError('request_timeout', 'The request took too long to arrive.');
     default:
-      return new RequestError('bad_request', 'What came is no HTTP/1.1 request.');
+      return noRequest();
   }
+}
+
+/** A request line but for its method, which the parser does not know (RFC 9110, 9.1), in what it has read. */
+function namesMethod(packet: unknown, faultAt: unknown): boolean {
+  if (!Buffer.isBuffer(packet) || typeof faultAt !== 'number') return false;
+  const begin = packet.subarray(0, faultAt).lastIndexOf(LINE_FEED) + 1;
+  const end = packet.indexOf(LINE_FEED, begin);
+  return REQUEST_LINE.test(packet.toString('latin1', begin, end === -1 ? begin : end));
+}
+
+const LINE_FEED = 10;
+const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]+ \S+ HTTP\/1\.[01]\r?$/;
+
+function noRequest(): RequestError {
+  return new RequestError('bad_request', 'What came is no HTTP/1.1 request.');
 }

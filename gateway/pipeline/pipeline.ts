@@ -7,7 +7,7 @@
  */
 import { setProcessTimer } from '../../core/timer.ts';
 import { takeTurn } from '../../core/turns.ts';
-import { answerEarly, bodyPieces, checkDeclaredLength, declaredLength, isHeard, shortBody } from '../body.ts';
+import { answerEarly, bodyPieces, checkFraming, declaredLength, isHeard, shortBody } from '../body.ts';
 import { createBodyBudget, type BodyBudget, type BodyLease } from '../body-budget.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { ownerOf } from '../caller.ts';
@@ -16,6 +16,7 @@ import { corsHeaders, preflightHeaders } from '../cors.ts';
 import { outwardError, refusalError, RequestError } from '../errors.ts';
 import type { LiveRequest } from '../live-requests.ts';
 import { createRateWindow, type RateWindow } from '../rate-window.ts';
+import { requestIds } from '../request-ids.ts';
 import type { Recorder, RequestRecord } from '../request-log/recorder.ts';
 import { CLIENT_LEFT } from '../request-log/request-entry.ts';
 import { RequestBody, readBody, SHORT_BYTES } from '../request-body.ts';
@@ -71,8 +72,7 @@ class Visit {
     this.#exchange = exchange;
     this.#options = options;
     this.#record = options.recorder.begin(exchange);
-    // The two names under which clients look for it.
-    this.#headers = { 'x-request-id': exchange.id, 'request-id': exchange.id };
+    this.#headers = requestIds(exchange.id);
   }
 
   async answer(): Promise<Answer> {
@@ -90,7 +90,7 @@ class Visit {
     this.#target = target;
     this.#record.aim(target?.route);
     const maxBytes = target?.route.maxBodyBytes ?? NO_BODY_BYTES;
-    checkDeclaredLength(exchange.headers, maxBytes);
+    checkFraming(exchange.headers, maxBytes);
     const found = await judge(exchange, target);
     this.#record.identify(found.caller);
     const { site, host } = found.provenance;
@@ -212,7 +212,10 @@ class Visit {
     const answer = wholeAnswer(status, { ...this.#headers, ...headers, 'content-type': JSON_TYPE }, text);
     this.#record.answer(status, text);
     const isSent = via.kind === 'channel' || isHeard(via.request) || code === 'request_timeout';
-    return isSent ? answer : { ...answer, body: answerEarly(text, via.request, setProcessTimer) };
+    if (isSent) return answer;
+    // RFC 9112, 9.3: what of the body may still come would be taken for the next request, or waited for in vain.
+    const early = { ...answer.headers, connection: 'close' };
+    return { ...answer, headers: early, body: answerEarly(text, via.request, setProcessTimer) };
   }
 }
 

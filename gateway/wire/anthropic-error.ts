@@ -38,6 +38,7 @@ const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
   records_gone: 'invalid_request_error',
   request_timeout: 'invalid_request_error',
   method_not_allowed: 'invalid_request_error',
+  misdirected: 'invalid_request_error',
   unsupported_media_type: 'invalid_request_error',
   not_implemented: 'invalid_request_error',
   body_too_large: 'request_too_large',

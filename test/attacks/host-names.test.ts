@@ -79,6 +79,10 @@ const TWO_NAMES = [
   ['127.0.0.1', '127.0.0.1'],
 ].map((names) => [...names.map((name) => `Host: ${name}`), 'Connection: close'].join('\r\n'));
 
+/** The name stands in the address itself, and another one beside it (RFC 9112, 3.2.2). */
+const absolute = (path: string, name: string, host: string): string =>
+  [`GET http://${name}${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close'].join('\r\n');
+
 describe('a page that is sent by another machine calls this one by one of its names', () => {
   test.each([...OWN, LISTED])('by %s the owner is served as ever', async (name) => {
     expect(refusedOf(await statusesOf(server.url, name))).toEqual([]);
@@ -111,6 +115,24 @@ describe('a page that is sent by another machine calls this one by one of its na
     for (const names of TWO_NAMES) {
       expect(await answerTo(`GET /admin/keys HTTP/1.1\r\n${names}`)).toBe('HTTP/1.1 400 Bad Request');
     }
+  });
+
+  test.each(FOREIGN)('by %s in the address itself there is nothing, whatever Host says', async (name) => {
+    for (const path of ['/', '/v1/models', '/admin/keys']) {
+      expect(await answerTo(absolute(path, name, 'localhost'))).toBe('HTTP/1.1 403 Forbidden');
+    }
+  });
+
+  test('the name in the address itself counts, and not the one beside it', async () => {
+    expect(await answerTo(absolute('/admin/keys', 'study.local', 'localhost'))).toBe('HTTP/1.1 403 Forbidden');
+    expect(await answerTo(absolute('/v1/models', 'study.local', 'localhost'))).toBe('HTTP/1.1 200 OK');
+    expect(await answerTo(absolute('/admin/keys', 'localhost', 'study.local'))).toBe('HTTP/1.1 200 OK');
+  });
+
+  test('a page is our own by the name in the address itself, and not by the one beside it', async () => {
+    const from = (origin: string) => `${absolute('/agents', 'localhost', 'study.local')}\r\nOrigin: ${origin}`;
+    expect(await answerTo(from('http://study.local'))).toBe('HTTP/1.1 403 Forbidden');
+    expect(await answerTo(from('http://localhost'))).toBe('HTTP/1.1 501 Not Implemented');
   });
 
   test('a page of such a name is not our own page, whatever its Origin says', async () => {
@@ -155,5 +177,6 @@ describe('the same against "postern connect", which acts as a paired device', ()
 
   test.each([...AMBIGUOUS, ...FOREIGN, LISTED])('by %s there is nothing', async (name) => {
     expect(refusedOf(await statusesOf(laptop.url, name))).toEqual(ASKED);
+    expect(await answerTo(absolute('/', name, 'localhost'), laptop)).toBe('HTTP/1.1 403 Forbidden');
   });
 });

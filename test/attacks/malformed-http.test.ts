@@ -23,6 +23,9 @@ const OF_THE_SERVICE: typeof MALFORMED = [
   ...MALFORMED,
   ['no Host', 400, 'GET / HTTP/1.1\r\nconnection: close\r\n\r\n'],
   ['chunks that are none', 400, `${head}transfer-encoding: chunked\r\n\r\nxyz\r\n`],
+  ['a method that nobody knows', 501, 'FROBNICATE / HTTP/1.1\r\nhost: localhost\r\n\r\n'],
+  ['CONNECT', 501, 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n'],
+  ['the address of another service', 421, 'GET ftp://localhost/ HTTP/1.1\r\nhost: localhost\r\n\r\n'],
   ['a chunk with endless extensions', 413, `${head}transfer-encoding: chunked\r\n\r\n1;${'x'.repeat(65_536)}\r\n`],
 ];
 
@@ -58,6 +61,14 @@ function expectOurs({ status, headers, body }: Answer, expected: number): void {
   ]);
 }
 
+/** By these a client, or whoever helps it, names the request. */
+function expectIds({ headers }: Answer): string | undefined {
+  expect(headers.get('x-request-id')).toMatch(/^[\da-f-]{36}$/);
+  expect(headers.get('request-id')).toBe(headers.get('x-request-id'));
+  expect(Date.parse(headers.get('date') ?? '')).not.toBeNaN();
+  return headers.get('x-request-id');
+}
+
 const SHAPE = { error: { message: expect.any(String), type: 'invalid_request_error', code: expect.any(String) } };
 
 describe('What is no HTTP is sent to the service', () => {
@@ -75,7 +86,13 @@ describe('What is no HTTP is sent to the service', () => {
   test.each(OF_THE_SERVICE)('%s is answered with %i in the shape of every other error', async (_, status, bytes) => {
     const answer = await answerTo(server.port, bytes);
     expectOurs(answer, status);
+    expectIds(answer);
     expect(JSON.parse(answer.body)).toMatchObject(SHAPE);
+  });
+
+  test('no two of these answers have one id', async () => {
+    const ids = await Promise.all(MALFORMED.map(async ([, , bytes]) => expectIds(await answerTo(server.port, bytes))));
+    expect(new Set(ids).size).toBe(MALFORMED.length);
   });
 
   test('“postern connect” answers the same', async () => {

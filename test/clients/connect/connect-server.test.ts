@@ -116,7 +116,7 @@ describe('a request', () => {
   });
 
   test.each([
-    ['GET', 'http://evil.example/', 400],
+    ['GET', 'http://evil.example/', 403],
     ['TRACE', '/v1/models', 405],
     ['PROPFIND', '/v1/models', 405],
   ])('%s %s is refused here', async (method, path, status) => {
