@@ -92,7 +92,8 @@ class Budget {
   readonly #options: Required<BudgetOptions>;
   readonly #all: Pool;
   readonly #clients = new Map<string, Pool>();
-  readonly #waiting = new Set<Lease>();
+  /** Oldest first, each with what it waits for. */
+  readonly #waiting: Lease[] = [];
   #lastNumber = 0;
 
   constructor(options: Required<BudgetOptions>) {
@@ -119,7 +120,7 @@ class Budget {
   }
 
   counts(): ReturnType<BodyBudget['counts']> {
-    return { heldBytes: this.#all.heldBytes, waiting: this.#waiting.size };
+    return { heldBytes: this.#all.heldBytes, waiting: this.#waiting.length };
   }
 
   take(lease: Lease, bytes: number): Promise<void> {
@@ -130,7 +131,7 @@ class Budget {
         cancel();
         lease.timeoutMs -= this.#options.elapsed() - since;
         lease.waiting = undefined;
-        this.#waiting.delete(lease);
+        this.#waiting.splice(this.#placeOf(lease), 1);
       };
       const cancel = this.#options.setTimer(Math.max(0, lease.timeoutMs), () => {
         leave();
@@ -141,7 +142,7 @@ class Budget {
         resolve();
       };
       lease.waiting = { bytes, go };
-      this.#waiting.add(lease);
+      this.#waiting.splice(this.#placeOf(lease), 0, lease);
       this.#serve();
     });
   }
@@ -156,24 +157,45 @@ class Budget {
   }
 
   #takesAtOnce(lease: Lease, bytes: number): boolean {
-    if (this.#waiting.size > 0 || !lease.pools.every((pool) => fits(pool, bytes))) return false;
+    if (this.#waiting.length > 0 || !lease.pools.every((pool) => fits(pool, bytes))) return false;
     hold(lease, bytes);
     return true;
+  }
+
+  /** Where it stands in the line, or would. */
+  #placeOf({ number }: Lease): number {
+    let [low, high] = [0, this.#waiting.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#waiting[middle]?.number ?? Infinity) < number) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   /** Oldest first; where one has to wait for a limit, so have those after it. */
   #serve(): void {
     const full = new Set<Pool>();
-    for (const lease of [...this.#waiting].toSorted((one, other) => one.number - other.number)) {
-      const { bytes, go } = lease.waiting ?? { bytes: 0, go: () => undefined };
-      const short =
-        this.#all.ahead === lease ? [] : lease.pools.filter((pool) => !mayTake(pool, { lease, bytes, full }));
-      for (const pool of short) full.add(pool);
-      if (short.length > 0) continue;
-      for (const pool of lease.pools) if (!fits(pool, bytes)) pool.ahead ??= lease;
-      hold(lease, bytes);
-      go();
+    let at = 0;
+    // Past the limit of all gets nobody but the one that has gone over it.
+    while (!full.has(this.#all)) {
+      const lease = this.#waiting[at];
+      if (lease === undefined) break;
+      // Whoever is served leaves the line.
+      if (!this.#serveOne(lease, full)) at += 1;
     }
+    if (this.#all.ahead !== undefined) this.#serveOne(this.#all.ahead, full);
+  }
+
+  /** @param full the limits that an older one waits for. @returns whether it got what it waits for */
+  #serveOne(lease: Lease, full: Set<Pool>): boolean {
+    if (lease.waiting === undefined) return false;
+    const { bytes, go } = lease.waiting;
+    if (this.#all.ahead !== lease && !mayTake(lease, bytes, full)) return false;
+    for (const pool of lease.pools) if (!fits(pool, bytes)) pool.ahead ??= lease;
+    hold(lease, bytes);
+    go();
+    return true;
   }
 }
 
@@ -185,15 +207,16 @@ function fits(pool: Pool, bytes: number): boolean {
   return pool.heldBytes + bytes <= pool.maxBytes;
 }
 
-interface Wanted {
-  readonly lease: Lease;
-  readonly bytes: number;
-  /** Pools for which an older one waits. */
-  readonly full: ReadonlySet<Pool>;
-}
-
-function mayTake(pool: Pool, { lease, bytes, full }: Wanted): boolean {
-  return pool.ahead === lease || (!full.has(pool) && (fits(pool, bytes) || pool.ahead === undefined));
+/** @param full the limits that an older one waits for; those that this one has to wait for are added */
+function mayTake(lease: Lease, bytes: number, full: Set<Pool>): boolean {
+  let may = true;
+  for (const pool of lease.pools) {
+    if (pool.ahead === lease) continue;
+    if (!full.has(pool) && (fits(pool, bytes) || pool.ahead === undefined)) continue;
+    full.add(pool);
+    may = false;
+  }
+  return may;
 }
 
 function hold(lease: Lease, bytes: number): void {

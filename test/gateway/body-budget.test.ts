@@ -86,6 +86,24 @@ test('patience is for one body, however often it has to wait', async () => {
   expect(await outcome(second)).toBe('held');
 });
 
+test('the oldest body goes first, however late it began to wait', async () => {
+  const { open } = newBudget();
+  const blockers = [open('a'), open('a')];
+  for (const lease of blockers) await lease.take(10);
+  const served: number[] = [];
+  const leases = Array.from({ length: 6 }, () => open('a'));
+  const taken = [3, 0, 5, 1, 4, 2].map(async (at) => {
+    await leases[at]?.take(5);
+    served.push(at);
+  });
+  for (const lease of [...blockers, ...leases]) {
+    lease.release();
+    await new Promise(setImmediate);
+  }
+  await Promise.all(taken);
+  expect(served).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
 test('what was announced or given back holds nothing', async () => {
   const { open, counts } = newBudget();
   const lease = open('a');
