@@ -37,7 +37,7 @@ export interface DispatchOptions extends Pick<DeskOptions, 'approvals' | 'gatewa
 export interface CallDispatch {
   /** Never rejects: whatever becomes of the call is in its answer. */
   run(call: SealedCall, request: SealedRequest, source: SealedSource): Promise<void>;
-  /** The device was revoked. */
+  /** The device was revoked. @throws what is no disk's fault */
   forget(deviceId: string): void;
 }
 
@@ -76,7 +76,7 @@ class Dispatch {
   constructor(options: DispatchOptions) {
     this.#options = options;
     this.#desk = createPairingDesk({ ...options, ...options.pairings });
-    this.actions = createActions(options.database, options.now);
+    this.actions = createActions({ ...options, onDiskFault: options.onError });
   }
 
   async answer(call: SealedCall, request: SealedRequest, source: SealedSource): Promise<void> {

@@ -6,6 +6,7 @@ import { createHash, type Hash } from 'node:crypto';
 import type { CallReference } from '../../channel/head.ts';
 import { asSessionId } from '../../channel/keys.ts';
 import { migrate, type Database } from '../../core/storage/database.ts';
+import { findDiskFault } from '../../core/storage/disk-fault.ts';
 import type { HeaderList, RequestHead } from '../../channel/head.ts';
 
 /** 125 minutes: a session takes calls for 120. */
@@ -45,11 +46,18 @@ export type Begun =
 export interface Actions {
   /** Of two at once one is `new`. What it returned survives the process. */
   begin(action: Action): Begun;
-  /** Of a device that was revoked. Never throws: what the disk keeps of it goes with its time. */
+  /** Of a device that was revoked. What a disk refuses to forget is told `onDiskFault`, and goes with its time. */
   forget(deviceId: string): void;
 }
 
-export function createActions(database: Database, now: () => number): Actions {
+interface ActionsOptions {
+  readonly database: Database;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly onDiskFault: (error: unknown) => void;
+}
+
+export function createActions({ database, now, onDiskFault }: ActionsOptions): Actions {
   migrate(database, 'sealed_actions', MIGRATIONS);
   const find = database.prepare<[string, Uint8Array, number], Row>(
     'SELECT * FROM sealed_actions WHERE device_id = ? AND key = ? AND begun_at_ms >= ?',
@@ -85,8 +93,10 @@ export function createActions(database: Database, now: () => number): Actions {
       counts.delete(deviceId);
       try {
         drop.run(deviceId);
-      } catch {
+      } catch (error) {
+        if (findDiskFault(error) === undefined) throw error;
         // A device that counts no more begins nothing, whatever is remembered of it.
+        onDiskFault(error);
       }
     },
   };

@@ -162,11 +162,11 @@ class OpenDoor {
     const { devices } = this.#pairings;
     const revoked = kids.map((kid) => devices.findByKid(kid)).filter((device) => device !== undefined);
     const ended = revoked.flatMap(({ staticKey }) => this.#responder.revoke(staticKey));
-    for (const { id } of revoked) this.#dispatch.forget(id);
     const cut = await this.#end(ended);
     for (const { staticKey } of revoked) {
       for (const call of this.#calls.of(staticKey)) if (call.purpose.kind === 'session') call.abandon();
     }
+    for (const { id } of revoked) this.#dispatch.forget(id);
     return cut;
   }
 

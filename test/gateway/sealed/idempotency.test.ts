@@ -29,6 +29,14 @@ function open(home: string): Database {
   return database;
 }
 
+function begin(database: Database, now: () => number, onDiskFault: (error: unknown) => void = unexpected): Actions {
+  return createActions({ database, now, onDiskFault });
+}
+
+function unexpected(error: unknown): never {
+  throw error;
+}
+
 const key = (name: number): Uint8Array => {
   const bytes = new Uint8Array(16);
   new DataView(bytes.buffer).setUint32(0, name);
@@ -46,7 +54,7 @@ const action = (more: { device?: string; name?: number; body?: string; callNumbe
 test('of two at once one is new, also when each has a connection of its own', () => {
   const home = newHome();
   const { now } = createFakeTime();
-  const [one, other] = [createActions(open(home), now), createActions(open(home), now)];
+  const [one, other] = [begin(open(home), now), begin(open(home), now)];
   expect(one.begin(action({ callNumber: 7 }))).toEqual({ result: 'new' });
   const { call } = action({ callNumber: 7 });
   for (const actions of [one, other])
@@ -58,7 +66,7 @@ test('of two at once one is new, also when each has a connection of its own', ()
 test('a full table refuses, evicts nobody, and stands in nobody else’s way', () => {
   const { now, sleep } = createFakeTime();
   const database = open(newHome());
-  const actions = createActions(database, now);
+  const actions = begin(database, now);
   database.transaction(() => {
     for (let name = 0; name < MAX_ACTIONS; name++) actions.begin(action({ name }));
   })();
@@ -73,7 +81,7 @@ test('a full table refuses, evicts nobody, and stands in nobody else’s way', (
 
 test('it is remembered for 125 minutes, and so for longer than any session takes calls', () => {
   const { now, sleep } = createFakeTime();
-  const actions = createActions(open(newHome()), now);
+  const actions = begin(open(newHome()), now);
   actions.begin(action());
   for (const minutes of [11, 48, 60]) {
     sleep(minutes * 60_000);
@@ -101,14 +109,14 @@ test('whatever comes in whatever order, over restarts, a key is new once in its 
   );
   const home = newHome();
   const time = createFakeTime();
-  const cleaner = createActions(open(home), time.now);
+  const cleaner = begin(open(home), time.now);
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       for (const device of ['phone', 'tablet']) cleaner.forget(device);
-      let actions: Actions = createActions(open(home), time.now);
+      let actions: Actions = begin(open(home), time.now);
       const begun = new Map<string, { readonly atMs: number; readonly body: string }>();
       for (const [at, one] of steps.entries()) {
-        if (one === 'restart') actions = createActions(open(home), time.now);
+        if (one === 'restart') actions = begin(open(home), time.now);
         else if ('sleepMs' in one) time.sleep(one.sleepMs);
         else if ('forget' in one) {
           actions.forget(one.forget);
@@ -125,6 +133,23 @@ test('whatever comes in whatever order, over restarts, a key is new once in its 
     }),
     runs(400),
   );
+});
+
+test('a disk that does not forget a revoked device is told of, and any other failure is one', () => {
+  const { now } = createFakeTime();
+  const database = open(newHome());
+  const faults: unknown[] = [];
+  const actions = begin(database, now, (error: unknown) => faults.push(error));
+  actions.begin(action());
+  database.pragma('query_only = ON');
+  actions.forget('phone');
+  expect(faults).toEqual([expect.objectContaining({ code: 'SQLITE_READONLY' })]);
+  database.pragma('query_only = OFF');
+  actions.forget('phone');
+  expect(actions.begin(action()).result).toBe('new');
+  database.exec('DROP TABLE sealed_actions');
+  expect(() => actions.forget('phone')).toThrow('no such table');
+  expect(faults).toHaveLength(1);
 });
 
 test('another request is one that differs in anything that its handler sees', () => {
