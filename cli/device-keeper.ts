@@ -9,7 +9,7 @@ import type { Revocation } from '../identity/node/key-revocation.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
 import { createDeviceTable, recordOf } from '../identity/node/device-table.ts';
 import type { CommandContext } from './command.ts';
-import { hasDatabase, parseRevocation, withDatabase } from './key-keeper.ts';
+import { hasDatabase, parseRevocation, withDatabase, type NotWritten } from './key-keeper.ts';
 import { findLiveServer, type LiveServer } from './live-server.ts';
 import { withRegistries } from './registries.ts';
 
@@ -18,7 +18,7 @@ export interface DeviceKeeper {
   /** Of one that is there. */
   rename(id: string, name: string): Promise<void>;
   /** Of one that is there. */
-  revoke(id: string): Promise<Revocation>;
+  revoke(id: string): Promise<Revocation & NotWritten>;
 }
 
 export async function findDeviceKeeper(context: CommandContext): Promise<DeviceKeeper> {

@@ -5,7 +5,7 @@ import type { DeviceResource } from '../gateway/wire/pairings.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { cutText } from './cut-text.ts';
 import { findDeviceKeeper, type DeviceKeeper } from './device-keeper.ts';
-import { NOT_DURABLE } from './key-keeper.ts';
+import { notDurableText } from './key-keeper.ts';
 import { localTime } from './local-time.ts';
 
 export const devices: Command = {
@@ -80,13 +80,13 @@ async function rename(prefix: string, name: string, context: CommandContext): Pr
 async function revoke(prefix: string, asJson: boolean, context: CommandContext): Promise<ExitCode> {
   const keeper = await findDeviceKeeper(context);
   const device = await findByPrefix(keeper, prefix);
-  const { result, cut, isDurable } = await keeper.revoke(device.id);
+  const { result, cut, isDurable, reason } = await keeper.revoke(device.id);
   const isNew = result === 'revoked';
   const { terminal } = context;
   if (asJson) terminal.print(JSON.stringify({ revoked: isNew ? [device.id] : [], cut, durable: isDurable }));
   else terminal.say(isNew ? `Revoked: ${deviceText(device)}.${cutText(cut)}` : 'It was revoked before.');
   if (isDurable) return 0;
-  terminal.say(NOT_DURABLE);
+  terminal.say(notDurableText({ reason }));
   return 1;
 }
 

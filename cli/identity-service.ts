@@ -14,6 +14,7 @@ import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts'
 import type { Postpone, RevocationListener } from '../identity/node/key-revocation.ts';
 import type { Identity } from '../identity/node/open-identity.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
+import { internalErrorText } from './internal-error.ts';
 import { openRegistries } from './registries.ts';
 
 /** After a store did not open, so that callers who show keys can't make the service knock at it all the time. */
@@ -161,7 +162,7 @@ async function forCaller(opening: Promise<OpenedIdentity>): Promise<OpenedIdenti
 }
 
 function build(identity: Identity, options: IdentityServiceOptions): OpenedIdentity {
-  const { database, onChange, onRevocation, say, now, storage } = options;
+  const { database, onChange, onRevocation, say, now } = options;
   const onError = (): void => say('postern: a device was paired anew, and a call that it made before did not end.');
   const { audit, keys, pairings } = openRegistries({
     identity,
@@ -169,20 +170,25 @@ function build(identity: Identity, options: IdentityServiceOptions): OpenedIdent
     onError,
     onChange,
     now,
-    postpone: postponing(storage),
+    postpone: postponing(options),
   });
   keys.onRevocation(onRevocation);
   return { identity, audit, keys, pairings };
 }
 
-function postponing({ note, retry }: IdentityServiceOptions['storage']): Postpone {
+function postponing({ storage, say }: Pick<IdentityServiceOptions, 'storage' | 'say'>): Postpone {
+  const onFailure = (error: unknown): void => say(`${internalErrorText(error)}\n${REVOKED_UNTIL_THE_END}`);
   return (error, write) => {
     const isOfDisk = findDiskFault(error) !== undefined;
-    if (isOfDisk) retry(write);
-    note(error);
+    if (isOfDisk) storage.retry(write, onFailure);
+    storage.note(error);
     return isOfDisk;
   };
 }
+
+const REVOKED_UNTIL_THE_END =
+  'A revocation that waited for the disk could not be written because of that. What was revoked stays refused until ' +
+  'the service ends, and is valid again after that: revoke it again then.';
 
 function requireOpen(opened: OpenedIdentity | undefined): OpenedIdentity {
   if (opened === undefined) throw new Error('the identity is not open');

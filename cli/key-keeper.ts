@@ -5,7 +5,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
+import { printable } from '../core/printable.ts';
 import { migrate, openDatabase, type Database } from '../core/storage/database.ts';
+import { findRemedy } from '../core/storage/disk-fault.ts';
 import { durableNow } from '../core/storage/durable-clock.ts';
 import {
   encodeKey,
@@ -30,15 +32,25 @@ export interface MadeKey extends KeyResource {
 export interface KeyKeeper {
   create(body: CreateKeyBody): Promise<MadeKey>;
   list(): Promise<readonly KeyResource[]>;
-  revoke(id: string): Promise<Revocation>;
+  revoke(id: string): Promise<Revocation & NotWritten>;
   /** @returns the ids of those that counted until now, and how much under them had to be cut off */
-  revokeAll(): Promise<RevocationOfKeys>;
+  revokeAll(): Promise<RevocationOfKeys & NotWritten>;
+}
+
+/** Why a revocation is not durable. */
+export interface NotWritten {
+  /** Such as `storage_full`; undefined where it is durable, or the disk works again. */
+  readonly reason?: string | undefined;
 }
 
 /** What the owner has to know of a revocation that is not durable. */
-export const NOT_DURABLE =
-  'The revocation is in force, but could not be written to the disk. The service keeps trying; if it ends before that ' +
-  'works, what was revoked is valid again. Make room on the disk that holds SVC_HOME.';
+export function notDurableText({ reason }: NotWritten): string {
+  const why = reason === undefined ? '' : ` (${printable(reason)})`;
+  return (
+    `The revocation is in force, but could not be written to the disk${why}. The service keeps trying; if it ends ` +
+    `before that works, what was revoked is valid again. ${findRemedy(reason ?? '') ?? ''}`
+  ).trimEnd();
+}
 
 export async function findKeyKeeper(context: CommandContext): Promise<KeyKeeper> {
   const server = await findLiveServer(context.home);
@@ -47,14 +59,15 @@ export async function findKeyKeeper(context: CommandContext): Promise<KeyKeeper>
 
 const madeSchema = keyResourceSchema.extend({ token: z.string() });
 const listSchema = z.object({ keys: z.array(keyResourceSchema) });
-const allRevokedSchema = z.object({ revoked: z.array(z.string()), cut: z.int(), durable: z.boolean() });
+const durability = { durable: z.boolean(), reason: z.string().optional() };
+const allRevokedSchema = z.object({ revoked: z.array(z.string()), cut: z.int(), ...durability });
 
-const revokedSchema = z.object({ already: z.boolean(), cut: z.int(), durable: z.boolean() });
+const revokedSchema = z.object({ already: z.boolean(), cut: z.int(), ...durability });
 
 /** What the running service answers to the revocation of a key or a device. */
-export function parseRevocation(answer: unknown): Revocation {
-  const { already, cut, durable } = revokedSchema.parse(answer);
-  return { result: already ? 'already' : 'revoked', cut, isDurable: durable };
+export function parseRevocation(answer: unknown): Revocation & NotWritten {
+  const { already, durable, ...told } = revokedSchema.parse(answer);
+  return { result: already ? 'already' : 'revoked', isDurable: durable, ...told };
 }
 
 function serverKeeper(server: LiveServer): KeyKeeper {

@@ -14,7 +14,7 @@ import {
 } from './command.ts';
 import { cutText } from './cut-text.ts';
 import { agentIndexOf, findDurationS, type Flag } from './flags.ts';
-import { findKeyKeeper, NOT_DURABLE, verifyHere, type KeyKeeper } from './key-keeper.ts';
+import { findKeyKeeper, notDurableText, verifyHere, type KeyKeeper } from './key-keeper.ts';
 import { localTime } from './local-time.ts';
 
 export const keys: Command = {
@@ -112,7 +112,8 @@ async function revoke({ flags, positionals: [id, ...rest] }: CommandInput, conte
   refuseMore(rest);
   if ((id === undefined) !== (flags['all'] === true)) throw new UsageError('name one key by its id, or say --all.');
   const keeper = await findKeyKeeper(context);
-  const { revoked, cut, isDurable } = id === undefined ? await keeper.revokeAll() : await revokeOne(id, keeper);
+  const ended = id === undefined ? await keeper.revokeAll() : await revokeOne(id, keeper);
+  const { revoked, cut, isDurable } = ended;
   const { terminal } = context;
   if (flags['json'] === true) terminal.print(JSON.stringify({ revoked, cut, durable: isDurable }));
   else
@@ -120,7 +121,7 @@ async function revoke({ flags, positionals: [id, ...rest] }: CommandInput, conte
       revoked.length === 0 ? 'There was nothing to revoke.' : `Revoked: ${revoked.join(', ')}.${cutText(cut)}`,
     );
   if (isDurable) return 0;
-  terminal.say(NOT_DURABLE);
+  terminal.say(notDurableText(ended));
   return 1;
 }
 

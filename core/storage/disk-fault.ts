@@ -75,3 +75,29 @@ function faultOf(code: string, { syscall }: Readonly<Record<string, unknown>>): 
   const fault = SYSTEM_CODES[code];
   return fault === 'not_permitted' && OF_SOCKETS.has(syscall) ? undefined : fault;
 }
+
+const REMEDIES: Readonly<Record<DiskFault, string>> = {
+  full: 'Make room on the disk that holds SVC_HOME.',
+  damaged: 'state.db is damaged: stop the service, and put back a copy of it or move it away.',
+  not_permitted: 'Let this user write to SVC_HOME, and see that its disk is not read-only.',
+  cannot_open: 'See that state.db is a file, and that this user may read and write it and its folder.',
+  wrong_kind: 'In SVC_HOME there is a file where a folder should be, or a folder where a file should be: move it away.',
+  too_many_open_files: 'Let the service open more files ("ulimit -n").',
+  busy: 'Another program holds state.db: wait until it is done, or end it.',
+  failed: "Look at the system's log, and check the disk that holds SVC_HOME.",
+};
+
+/** What the owner of `SVC_HOME` can do, as a sentence. */
+export function remedyOf(fault: DiskFault): string {
+  return REMEDIES[fault];
+}
+
+/** How answers name a fault: `storage_full`. */
+export function reasonOf(fault: DiskFault): string {
+  return `storage_${fault}`;
+}
+
+/** The remedy for what an answer named; undefined where that is no fault of a disk. */
+export function findRemedy(reason: string): string | undefined {
+  return Object.entries(REMEDIES).find(([fault]) => reason === `storage_${fault}`)?.[1];
+}

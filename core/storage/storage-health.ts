@@ -3,7 +3,7 @@
  * and again; when it works, so do the others, and what had to wait is written.
  */
 import type { SetTimer } from '../timer.ts';
-import { findDiskFault, type DiskFault, type FoundDiskFault } from './disk-fault.ts';
+import { findDiskFault, remedyOf, type DiskFault, type FoundDiskFault } from './disk-fault.ts';
 
 /** Between two tries. */
 const PROBE_MS = 2000;
@@ -17,8 +17,11 @@ export interface StorageTrouble {
 export interface StorageHealth {
   /** Takes note of a failure, if it is a disk's. Never throws. */
   note(error: unknown): void;
-  /** Runs a write that has failed again, until it works or the process ends. It must be right to run it twice. */
-  retry(write: () => void): void;
+  /**
+   * Runs a write that a disk has refused again, until it works or the process ends. It must be right to run it twice.
+   * @param onFailure called where it fails and that is no disk's fault: time does not mend that, and it is not run again
+   */
+  retry(write: () => void, onFailure: (error: unknown) => void): void;
   /** Undefined while everything can be written. */
   trouble(): StorageTrouble | undefined;
   /** Ends the tries. */
@@ -38,12 +41,12 @@ interface HealthOptions {
 export function createStorageHealth({ probe, setTimer, now, say }: HealthOptions): StorageHealth {
   let trouble: StorageTrouble | undefined;
   let cancel = (): void => undefined;
-  const waiting = new Set<() => void>();
+  const waiting = new Map<() => void, (error: unknown) => void>();
 
   const begin = ({ fault, code }: FoundDiskFault): void => {
     if (trouble !== undefined) return;
     trouble = { fault, sinceMs: now() };
-    say(`postern: SVC_HOME can't be written (${code}). ${REMEDIES[fault] ?? REMEDY} Postern keeps trying.`);
+    say(`postern: SVC_HOME can't be written (${code}). ${remedyOf(fault)} Postern keeps trying.`);
     again();
   };
   const again = (): void => {
@@ -52,19 +55,27 @@ export function createStorageHealth({ probe, setTimer, now, say }: HealthOptions
   const tryAgain = (): void => {
     if (!succeeds(probe)) return again();
     // Each by itself: one that keeps failing holds up no other.
-    for (const write of waiting) if (succeeds(write)) waiting.delete(write);
+    for (const [write, onFailure] of waiting) writeLate(write, onFailure);
     if (waiting.size > 0) return again();
     trouble = undefined;
     say('postern: SVC_HOME can be written again.');
+  };
+  const writeLate = (write: () => void, onFailure: (error: unknown) => void): void => {
+    try {
+      write();
+      waiting.delete(write);
+    } catch (error) {
+      if (findDiskFault(error) !== undefined) return;
+      waiting.delete(write);
+      onFailure(error);
+    }
   };
   return {
     note(error) {
       const found = findDiskFault(error);
       if (found !== undefined) begin(found);
     },
-    retry(write) {
-      waiting.add(write);
-    },
+    retry: (write, onFailure) => void waiting.set(write, onFailure),
     trouble: () => trouble,
     close: () => cancel(),
   };
@@ -78,10 +89,3 @@ function succeeds(write: () => void): boolean {
     return false;
   }
 }
-
-const REMEDY = 'See that the disk works, and that this user may write to SVC_HOME.';
-const REMEDIES: Readonly<Partial<Record<DiskFault, string>>> = {
-  full: 'Make room on the disk that holds SVC_HOME.',
-  damaged: 'state.db is damaged: stop the service, and put back a copy of it or move it away.',
-  too_many_open_files: 'Let the service open more files ("ulimit -n").',
-};

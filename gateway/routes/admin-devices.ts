@@ -3,7 +3,7 @@ import { NO_BODY_BYTES } from '../bounds.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 import type { Route } from '../route.ts';
-import { revocationStatus } from './admin-keys.ts';
+import { revocationReply } from './admin-keys.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 import { encodeDevice, renameDeviceSchema } from '../wire/pairings.ts';
 
@@ -47,13 +47,13 @@ export const revokeDevice: Route = {
   method: 'DELETE',
   summary:
     'Revoke a device, with its access keys. When this is answered, nothing goes on under them; `cut` is what had to be cut off.',
-  async handle({ params }, { keys }) {
+  async handle({ params }, { keys, storage }) {
     const { devices } = await keys.openPairings();
     const id = params['id'] ?? '';
     const { result, cut, isDurable } = await devices.revoke(id);
     if (result === 'unknown') throw unknownDevice();
-    const body = { id, revoked: true, already: result === 'already', cut, durable: isDurable };
-    return { status: revocationStatus(isDurable), body };
+    const told = { id, revoked: true, already: result === 'already', cut };
+    return revocationReply({ told, isDurable, storage });
   },
 };
 

@@ -1,8 +1,9 @@
 /** `/admin/keys`: makes, lists and revokes access keys, for the owner at this machine. */
+import { reasonOf } from '../../core/storage/disk-fault.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
-import type { Route } from '../route.ts';
+import type { Reply, Route, Services } from '../route.ts';
 import { createKeySchema, encodeKey, wishOf } from '../wire/access-keys.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 
@@ -37,9 +38,17 @@ export const createKey: Route = {
   },
 };
 
-/** RFC 9110 §15.3.3: accepted, and not yet complete. */
-export function revocationStatus(isDurable: boolean): 200 | 202 {
-  return isDurable ? 200 : 202;
+interface RevocationAnswer {
+  readonly told: object;
+  readonly isDurable: boolean;
+  readonly storage: Services['storage'];
+}
+
+/** RFC 9110 §15.3.3: 202 is accepted, and not yet complete. Then it says why, as `/health` does. */
+export function revocationReply({ told, isDurable, storage }: RevocationAnswer): Reply {
+  if (isDurable) return { status: 200, body: { ...told, durable: true } };
+  const trouble = storage.trouble();
+  return { status: 202, body: { ...told, durable: false, ...(trouble && { reason: reasonOf(trouble.fault) }) } };
 }
 
 export const revokeKey: Route = {
@@ -47,13 +56,13 @@ export const revokeKey: Route = {
   method: 'DELETE',
   path: '/admin/keys/:id',
   summary:
-    'Revoke an access key. When this is answered, nothing goes on under it; `cut` is what had to be cut off. 202, and `durable` is false, where the disk has not taken it: the key is refused, and would count again if the service ended before it does.',
-  async handle({ params }, { keys }) {
+    'Revoke an access key. When this is answered, nothing goes on under it; `cut` is what had to be cut off. 202, `durable` is false and `reason` says why, where the disk has not taken it: the key is refused, and would count again if the service ended before it does.',
+  async handle({ params }, { keys, storage }) {
     const id = params['id'] ?? '';
     const { result, cut, isDurable } = await (await keys.open()).revoke(id);
     if (result === 'unknown') throw new RequestError('not_found', 'There is no access key with this id.');
-    const body = { id, revoked: true, already: result === 'already', cut, durable: isDurable };
-    return { status: revocationStatus(isDurable), body };
+    const told = { id, revoked: true, already: result === 'already', cut };
+    return revocationReply({ told, isDurable, storage });
   },
 };
 
@@ -62,8 +71,8 @@ export const revokeAllKeys: Route = {
   method: 'DELETE',
   summary:
     'Revoke every access key. When this is answered, nothing goes on under any of them; `cut` is what had to be cut off.',
-  async handle(_request, { keys }) {
-    const { revoked, cut, isDurable } = await (await keys.open()).revokeAll();
-    return { status: revocationStatus(isDurable), body: { revoked, cut, durable: isDurable } };
+  async handle(_request, { keys, storage }) {
+    const { isDurable, ...told } = await (await keys.open()).revokeAll();
+    return revocationReply({ told, isDurable, storage });
   },
 };

@@ -1,6 +1,7 @@
 /** `GET /` and `GET /health`. Everything in here is at hand when asked for, so that neither can ever hang. */
 import { readdir } from 'node:fs/promises';
 import { MAX_CALLS } from '../../core/inference/local-inference.ts';
+import { reasonOf } from '../../core/storage/disk-fault.ts';
 import { availableMemoryBytes } from '../../core/inference/system-memory.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { encodeRelay } from '../relays.ts';
@@ -43,7 +44,7 @@ export const health: Route = {
 function troubles({ storage }: Services): readonly object[] {
   const trouble = storage.trouble();
   if (trouble === undefined) return [];
-  return [{ reason: `storage_${trouble.fault}`, since: new Date(trouble.sinceMs).toISOString() }];
+  return [{ reason: reasonOf(trouble.fault), since: new Date(trouble.sinceMs).toISOString() }];
 }
 
 /** Parts of the service that do not exist yet say false, 0 or nothing. */

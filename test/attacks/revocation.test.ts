@@ -89,7 +89,10 @@ describe('A revoked key that hangs on by what it began', () => {
     const other = new Sqlite(joinPath(home, 'state.db'));
     other.exec('BEGIN IMMEDIATE');
     const refused = await admin(`/admin/keys/${key.id}`, { method: 'DELETE' });
-    expect([refused.status, await refused.json()]).toEqual([202, expect.objectContaining({ durable: false })]);
+    expect([refused.status, await refused.json()]).toEqual([
+      202,
+      expect.objectContaining({ durable: false, reason: 'storage_busy' }),
+    ]);
     expect((await models()).status).toBe(401);
     other.exec('ROLLBACK');
     other.close();

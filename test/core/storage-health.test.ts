@@ -4,6 +4,10 @@ import { createFakeTime } from './fake-time.ts';
 
 const full = () => Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
 
+function unexpected(error: unknown): never {
+  throw error;
+}
+
 function begin() {
   const time = createFakeTime();
   const disk = { isFull: false };
@@ -36,11 +40,11 @@ test('what had to wait is written before the trouble is over, and once', () => {
   disk.isFull = true;
   const writes: string[] = [];
   let isStubborn = true;
-  health.retry(() => void writes.push('first'));
+  health.retry(() => void writes.push('first'), unexpected);
   health.retry(() => {
     if (isStubborn) throw full();
     writes.push('second');
-  });
+  }, unexpected);
   health.note(full());
   disk.isFull = false;
   time.advance(60_000);
@@ -50,16 +54,27 @@ test('what had to wait is written before the trouble is over, and once', () => {
   expect([writes, health.trouble()]).toEqual([['first', 'second'], undefined]);
 });
 
-test('a write that fails for good holds up no other', () => {
-  const { time, health } = begin();
+test('a write that fails although the disk works is told of, not tried again, and keeps no trouble going', () => {
+  const { time, disk, health } = begin();
+  disk.isFull = true;
   const writes: string[] = [];
-  health.retry(() => {
-    throw new TypeError('ours');
-  });
-  health.retry(() => void writes.push('second'));
+  const failures: unknown[] = [];
+  const ours = new TypeError('ours');
+  let tries = 0;
+  health.retry(
+    () => {
+      tries += 1;
+      throw ours;
+    },
+    (error) => failures.push(error),
+  );
+  health.retry(() => void writes.push('second'), unexpected);
   health.note(full());
   time.advance(60_000);
-  expect([writes, health.trouble()?.fault]).toEqual([['second'], 'full']);
+  expect([tries, failures, health.trouble()?.fault]).toEqual([0, [], 'full']);
+  disk.isFull = false;
+  time.advance(60_000);
+  expect([tries, failures, writes, health.trouble()]).toEqual([1, [ours], ['second'], undefined]);
 });
 
 test('nothing is tried any more after the end', () => {
