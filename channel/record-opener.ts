@@ -32,7 +32,7 @@ export class RecordOpener {
   #state: 'open' | 'finished' | 'dead' = 'open';
   readonly #header = new Uint8Array(RECORD_HEADER_BYTES);
   #headerFilled = 0;
-  /** The ciphertext so far of a record that came in more than one piece. */
+  /** The ciphertext so far of a record that came in more than one piece; memory that the next one that does takes over. */
   #box: Uint8Array | undefined;
   #boxFilled = 0;
   #isReading = false;
@@ -85,6 +85,7 @@ export class RecordOpener {
       drained = true;
     } finally {
       this.#isReading = false;
+      if (this.#boxFilled === 0) this.#box = undefined;
       if (!drained && this.#state !== 'finished') this.#die();
     }
   }
@@ -99,15 +100,19 @@ export class RecordOpener {
 
   /** The way that brought the records broke; on another one they come again from `nextIndex` on. */
   forgetPartialRecord(): void {
-    this.#headerFilled = 0;
+    this.#beginRecord();
     this.#box = undefined;
-    this.#boxFilled = 0;
   }
 
   erase(): void {
     this.#key?.fill(0);
     this.#key = undefined;
     if (this.#state === 'open') this.#state = 'dead';
+  }
+
+  #beginRecord(): void {
+    this.#headerFilled = 0;
+    this.#boxFilled = 0;
   }
 
   #die(): void {
@@ -144,13 +149,13 @@ export class RecordOpener {
   /** The ciphertext once it is there: where it lies if it came in one piece, else copied together. */
   #takeBox(bytes: Uint8Array): { taken: number; box?: Uint8Array } {
     const length = this.#length;
-    if (this.#box === undefined && bytes.length >= length) return { taken: length, box: bytes.subarray(0, length) };
+    if (this.#boxFilled === 0 && bytes.length >= length) return { taken: length, box: bytes.subarray(0, length) };
     if (bytes.length === 0) return { taken: 0 };
     const piece = bytes.subarray(0, length - this.#boxFilled);
     const box = this.#boxWithRoom(this.#boxFilled + piece.length);
     box.set(piece, this.#boxFilled);
     this.#boxFilled += piece.length;
-    return this.#boxFilled < length ? { taken: piece.length } : { taken: piece.length, box };
+    return this.#boxFilled < length ? { taken: piece.length } : { taken: piece.length, box: box.subarray(0, length) };
   }
 
   /** Grows by doubling, up to the record's length: a header that claims much takes no memory for it. */
@@ -168,7 +173,7 @@ export class RecordOpener {
     const data = this.#openBox(box, flags);
     if (data === undefined) throw new ChannelError('record_refused');
     this.#index++;
-    this.forgetPartialRecord();
+    this.#beginRecord();
     if ((flags & FLAG.fin) !== 0) {
       this.#state = 'finished';
       this.erase();

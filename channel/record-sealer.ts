@@ -14,6 +14,13 @@ export interface SealOptions {
   readonly padding?: Padding;
 }
 
+export interface WholeStream {
+  /** What is sent before the first record. */
+  readonly before: Uint8Array;
+  readonly head: Uint8Array;
+  readonly body: Uint8Array;
+}
+
 /** Calls out of order are our own mistake and a `TypeError`: no head, a second head, anything after the end. */
 export class RecordSealer {
   readonly #crypto: Crypto;
@@ -49,9 +56,28 @@ export class RecordSealer {
 
   /** A whole body, cut into records of which the last one ends the stream. */
   *sealBody(body: Uint8Array): Generator<Uint8Array> {
-    const lastAt = Math.max(0, Math.ceil(body.length / MAX_DATA_BYTES) - 1) * MAX_DATA_BYTES;
-    for (let at = 0; at < lastAt; at += MAX_DATA_BYTES) yield this.sealData(body.subarray(at, at + MAX_DATA_BYTES));
-    yield this.sealData(body.subarray(lastAt), { last: true });
+    for (const { data, last } of piecesOf(body)) yield this.sealData(data, { last });
+  }
+
+  /**
+   * A head and a whole body, which may be empty, in one piece of memory behind what stands before them: to join records
+   * would be to copy a long body once more.
+   */
+  sealWhole({ before, head, body }: WholeStream): Uint8Array<ArrayBuffer> {
+    this.#assertHead(true);
+    const hasBody = body.length > 0;
+    const records = [
+      { data: head, flags: FLAG.head | (hasBody ? 0 : FLAG.fin) },
+      ...(hasBody ? [...piecesOf(body)].map(({ data, last }) => ({ data, flags: last ? FLAG.fin : 0 })) : []),
+    ].map((record) => ({ ...record, bytes: recordBytesFor(record.data.length, 'body') }));
+    const all = new Uint8Array(records.reduce((sum, { bytes }) => sum + bytes, before.length));
+    all.set(before);
+    let at = before.length;
+    for (const { data, flags, bytes } of records) {
+      this.#sealInto(all.subarray(at, at + bytes), data, flags);
+      at += bytes;
+    }
+    return all;
   }
 
   /** A sign of life, of the length of the smallest record. */
@@ -75,18 +101,39 @@ export class RecordSealer {
   }
 
   #seal(data: Uint8Array, flags: number, padding: Padding): Uint8Array {
+    const record = new Uint8Array(recordBytesFor(data.length, padding));
+    this.#sealInto(record, data, flags);
+    return record;
+  }
+
+  /** @param record all zero; what the data leaves of it is padding */
+  #sealInto(record: Uint8Array, data: Uint8Array, flags: number): void {
     if (this.#key === undefined) throw new TypeError('this stream has ended');
-    const ciphertextBytes = paddedBytes(data.length, padding) + AEAD_TAG_BYTES;
-    this.#prefix.setUint32(0, ciphertextBytes);
+    this.#prefix.setUint32(0, record.length - RECORD_HEADER_BYTES);
     this.#prefix.setUint8(4, flags);
     this.#prefix.setUint32(RECORD_HEADER_BYTES, data.length);
-    const record = new Uint8Array(RECORD_HEADER_BYTES + ciphertextBytes);
     record.set(this.#prefixBytes);
     record.set(data, RECORD_HEADER_BYTES + DATA_LENGTH_BYTES);
     // Counted before it is used: whatever happens in between, no index is used twice.
     const nonce = nonceOf(this.#index++);
     this.#crypto.aead.seal(this.#key, nonce, this.#header, record.subarray(RECORD_HEADER_BYTES));
     if ((flags & FLAG.fin) !== 0) this.erase();
-    return record;
   }
+}
+
+interface Piece {
+  readonly data: Uint8Array;
+  readonly last: boolean;
+}
+
+/** As large as records get; one, if there is nothing. */
+function* piecesOf(body: Uint8Array): Generator<Piece> {
+  for (let at = 0; at === 0 || at < body.length; at += MAX_DATA_BYTES) {
+    yield { data: body.subarray(at, at + MAX_DATA_BYTES), last: at + MAX_DATA_BYTES >= body.length };
+  }
+}
+
+/** @throws RangeError if the data doesn't fit into one record */
+function recordBytesFor(dataBytes: number, padding: Padding): number {
+  return RECORD_HEADER_BYTES + paddedBytes(dataBytes, padding) + AEAD_TAG_BYTES;
 }

@@ -4,7 +4,7 @@ import { EMPTY } from '../../channel/bytes.ts';
 import { ChannelError } from '../../channel/errors.ts';
 import type { AnswerHead, CallReference } from '../../channel/head.ts';
 import { decodeAnswerHead, encodeCancelHead } from '../../channel/head.ts';
-import type { InitiatorSession, OutgoingCall } from '../../channel/initiator.ts';
+import type { InitiatorSession } from '../../channel/initiator.ts';
 import { findJsonObject } from '../../channel/json.ts';
 import type { RecordEvent } from '../../channel/record-opener.ts';
 import type { PosternErrorCode } from './errors.ts';
@@ -41,18 +41,13 @@ export async function sealCall(
 ): Promise<SealedCall> {
   const { session, call } = await sessions.openCall(signal);
   if (body.length > session.terms.maxBodyBytes) throw new PosternError('body_too_large');
-  const wire = joinBytes([call.header, ...sealRecords(call, head, body)]);
+  const wire = call.request.sealWhole({ before: call.header, head, body });
   return {
     session,
     reference: { sessionId: session.terms.sessionId, callNumber: call.callNumber },
     answer: call.answer,
     events: send(sessions, wire, call.answer, signal),
   };
-}
-
-function* sealRecords({ request }: OutgoingCall, head: Uint8Array, body: Uint8Array): Generator<Uint8Array> {
-  yield request.sealHead(head, { last: body.length === 0 });
-  if (body.length > 0) yield* request.sealBody(body);
 }
 
 async function* send(

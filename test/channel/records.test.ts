@@ -93,6 +93,42 @@ describe.each(PROVIDERS)('on %s', (_name, crypto) => {
       expect(sealer.isDone).toBe(true);
     }
   });
+
+  test('a whole stream in one piece of memory is the records that it would be made of', () => {
+    for (const size of [0, 1, 252, 253, MAX_DATA_BYTES, MAX_DATA_BYTES + 1, 2 * MAX_DATA_BYTES + 300]) {
+      const { sealer, opener } = newStream(crypto);
+      const [before, head, body] = [text('before'), text('head'), crypto.randomBytes(size)];
+      const whole = sealer.sealWhole({ before, head, body });
+      const { sealer: other } = newStream(crypto);
+      const sealedHead = other.sealHead(head, { last: size === 0 });
+      const records = bytes(before, sealedHead, ...(size === 0 ? [] : other.sealBody(body)));
+      expect([whole.length, whole.subarray(0, 6 + 5)]).toEqual([records.length, records.subarray(0, 6 + 5)]);
+      const events = [...opener().push(whole.subarray(before.length))];
+      expect([...events.slice(0, 1), ...events.slice(-1)].map(describeEvent)).toEqual(['head:head', 'end:']);
+      const data = events.flatMap((event) => (event.type === 'data' ? [event.data] : []));
+      expect(Buffer.compare(bytes(...data), body)).toBe(0);
+      expect(whole.buffer.byteLength).toBe(whole.length);
+      expect(sealer.isDone).toBe(true);
+    }
+  });
+
+  test('what was opened stays as it is while later records come, cut anywhere', () => {
+    const { sealer, opener } = newStream(crypto);
+    const sizes = [70, 60_000, 1, 5000, MAX_DATA_BYTES, 3, 400, 60_000];
+    const parts = sizes.map((size) => crypto.randomBytes(size));
+    const wire = bytes(
+      sealer.sealHead(text('h')),
+      ...parts.map((data, at) => sealer.sealData(data, { last: at === parts.length - 1 })),
+    );
+    for (const step of [100, 4096, 65_536]) {
+      const reader = opener();
+      const events: RecordEvent[] = [];
+      for (let at = 0; at < wire.length; at += step) events.push(...reader.push(wire.slice(at, at + step)));
+      const data = events.flatMap((event) => (event.type === 'data' ? [event.data] : []));
+      expect(data.map((one, at) => Buffer.compare(one, parts[at] ?? new Uint8Array()))).toEqual(sizes.map(() => 0));
+      expect([events.length, reader.heldBytes]).toEqual([sizes.length + 2, 0]);
+    }
+  });
 });
 
 describe('padding', () => {

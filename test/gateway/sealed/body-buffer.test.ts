@@ -34,6 +34,24 @@ test('keeps none of the memory that the data came in', () => {
   expect(concatBytes(...body.pieces()).buffer.byteLength).toBe(100);
 });
 
+test('keeps a large record where it lies, counts all that is kept with it, and loses no order', () => {
+  let reserved = 0;
+  const body = new BodyBuffer((bytes) => ((reserved += bytes), true));
+  const records = [60_000, 65_532, 40_000].map((length, at) => new Uint8Array(length + 4).fill(at).subarray(4));
+  const spacious = new Uint8Array(65_536).fill(9).subarray(0, 40_000);
+  const [first, second, third] = records;
+  if (first === undefined || second === undefined || third === undefined) throw new Error('three were made');
+  for (const data of [first, Uint8Array.of(1, 2), second, spacious, third]) expect(body.append(data)).toBe(true);
+  const pieces = body.pieces();
+  expect(Buffer.compare(concatBytes(...pieces), concatBytes(first, Uint8Array.of(1, 2), second, spacious, third))).toBe(
+    0,
+  );
+  const memories = new Set(pieces.map(({ buffer }) => buffer));
+  expect([...records, spacious].map(({ buffer }) => memories.has(buffer))).toEqual([true, true, true, false]);
+  expect(reserved).toBe([...memories].reduce((sum, { byteLength }) => sum + byteLength, 0));
+  expect(body.clear()).toBe(reserved);
+});
+
 test('hands it out in pieces, however long it is: one copy of 32 MiB would hold everybody up', () => {
   const body = new BodyBuffer(() => true);
   const record = new Uint8Array(65_000).fill(7);
