@@ -12,7 +12,7 @@ import type { Target } from '../gateway/pipeline/router.ts';
 import type { Method } from '../gateway/route.ts';
 import { findAccessKey } from '../identity/access-key.ts';
 import type { AccessKeyRefusal } from '../identity/node/access-key-check.ts';
-import { machineNames } from './addresses.ts';
+import { machineNames } from '../service/addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { readKey, REFUSALS } from './keys.ts';
 import { verifyHere } from './key-keeper.ts';

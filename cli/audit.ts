@@ -13,7 +13,7 @@ import { openDatabase, type Database } from '../core/storage/database.ts';
 import { createAuditSeal } from '../identity/audit-seal.ts';
 import { openIdentity } from '../identity/node/open-identity.ts';
 import { UsageError, type Command, type CommandContext, type CommandInput, type ExitCode } from './command.ts';
-import { identityOptions } from './identity-options.ts';
+import { identityOptions } from '../service/identity-options.ts';
 
 const DEFAULT_LIMIT = 50;
 

@@ -7,7 +7,7 @@ import { setProcessTimer } from '../core/timer.ts';
 import { quoted } from '../core/printable.ts';
 import { isInUse } from '../gateway/bind.ts';
 import { openPeerProcesses } from '../gateway/open-peer-processes.ts';
-import { addressOf } from './addresses.ts';
+import { addressOf } from '../service/addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { portOf, type Flag } from './flags.ts';
 import { chooseGateway } from './gateways.ts';

@@ -11,7 +11,7 @@ import { createDeviceTable, recordOf } from '../identity/node/device-table.ts';
 import type { CommandContext } from './command.ts';
 import { hasDatabase, parseRevocation, withDatabase, type NotWritten } from './key-keeper.ts';
 import { findLiveServer, type LiveServer } from './live-server.ts';
-import { withRegistries } from './registries.ts';
+import { withRegistries } from './registries-here.ts';
 
 export interface DeviceKeeper {
   list(): Promise<readonly DeviceResource[]>;

@@ -2,7 +2,7 @@
 import { connect, type PairedDevice, type PosternClient } from '../clients/sdk/index.ts';
 import { relaysOf } from '../clients/sdk/relay.ts';
 import type { CommandContext } from './command.ts';
-import { version } from './package.ts';
+import { version } from '../service/package.ts';
 import { keepMovedDevice, loadPairedDevice, type PairedGateway } from './paired-gateways.ts';
 import { relaySocket } from './relay-socket.ts';
 

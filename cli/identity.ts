@@ -10,7 +10,7 @@ import { openIdentity, type Identity } from '../identity/node/open-identity.ts';
 import { restoreIdentity } from '../identity/node/restore-identity.ts';
 import type { MasterKey } from '../identity/secret-keys.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
-import { identityOptions } from './identity-options.ts';
+import { identityOptions } from '../service/identity-options.ts';
 
 export const identity: Command = {
   name: 'identity',

@@ -21,9 +21,9 @@ import { UNKNOWN_REVOCATION, type Revocation, type RevocationOfKeys } from '../i
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
 import { openIdentity } from '../identity/node/open-identity.ts';
 import type { CommandContext } from './command.ts';
-import { identityOptions } from './identity-options.ts';
+import { identityOptions } from '../service/identity-options.ts';
 import { findLiveServer, type LiveServer } from './live-server.ts';
-import { withRegistries } from './registries.ts';
+import { withRegistries } from './registries-here.ts';
 
 export interface MadeKey extends KeyResource {
   readonly token: string;

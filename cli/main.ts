@@ -6,12 +6,13 @@ import { homeFolder } from '../core/config/home.ts';
 import { secureHome } from '../core/config/secure-home.ts';
 import { NewerDatabaseError } from '../core/storage/schema-versions.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
+import { StartError } from '../service/start.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { allCommands, findCommand } from './commands.ts';
 import { explainDiskError } from './disk-error.ts';
-import { installLastResort, internalErrorText } from './internal-error.ts';
+import { installLastResort, internalErrorText } from '../service/internal-error.ts';
 import { watchOutput } from './output-watch.ts';
-import { version } from './package.ts';
+import { version } from '../service/package.ts';
 import { processTerminal } from './terminal.ts';
 
 async function usage(): Promise<string> {
@@ -137,7 +138,7 @@ function isMisuse(error: unknown): error is Error {
 
 /** Its words were written for whoever reads them, and say what to do. */
 function isForOwner(error: unknown): error is Error {
-  const kinds = [CommandError, SettingsError, HomeError, IdentityError, NewerDatabaseError];
+  const kinds = [CommandError, StartError, SettingsError, HomeError, IdentityError, NewerDatabaseError];
   return kinds.some((kind) => error instanceof kind);
 }
 

@@ -3,8 +3,8 @@ import { PosternError } from '../clients/sdk/index.ts';
 import { describeGateway, pairByCode, type NearbyGateway } from '../clients/sdk/pair-by-code.ts';
 import { quoted } from '../core/printable.ts';
 import { CommandError, UsageError, type CommandContext, type CommandInput, type ExitCode } from './command.ts';
-import { lookAround, type Sighting } from './mdns.ts';
-import { version } from './package.ts';
+import { lookAround, type Sighting } from '../service/mdns.ts';
+import { version } from '../service/package.ts';
 import { listPairedGateways, openPairingStorage } from './paired-gateways.ts';
 import { nameOf, report } from './this-device.ts';
 

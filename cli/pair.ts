@@ -9,7 +9,7 @@ import {
 import { relayOfInvite } from '../clients/sdk/relay.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { confirm } from './confirm.ts';
-import { version } from './package.ts';
+import { version } from '../service/package.ts';
 import { pairWithCode } from './pair-with-code.ts';
 import { listPairedGateways, openPairingStorage } from './paired-gateways.ts';
 import { relaySocket } from './relay-socket.ts';

@@ -19,7 +19,7 @@ import { chooseStore, type StoreOptions } from '../identity/node/choose-store.ts
 import { readIdentityRecord, type IdentityRecord } from '../identity/node/identity-record.ts';
 import { IdentityError, type SecretStore } from '../identity/node/secret-store.ts';
 import { CommandError, type CommandContext } from './command.ts';
-import { existingIdentityOptions, identityOptions } from './identity-options.ts';
+import { existingIdentityOptions, identityOptions } from '../service/identity-options.ts';
 import { parseBoundedJson } from '../core/json/json-reader.ts';
 
 const pairedGateway = z.strictObject({

@@ -6,7 +6,7 @@ import { createAuditSeal } from '../identity/audit-seal.ts';
 import { readIdentityRecord } from '../identity/node/identity-record.ts';
 import { openIdentity } from '../identity/node/open-identity.ts';
 import type { CommandContext } from './command.ts';
-import { existingIdentityOptions } from './identity-options.ts';
+import { existingIdentityOptions } from '../service/identity-options.ts';
 
 /**
  * Changes a setting in the file, or takes it out with `undefined`. Where the folder has an identity, its audit log is

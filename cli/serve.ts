@@ -4,14 +4,14 @@ import { lockHome, readRunFile, removeRunFile } from '../core/config/home.ts';
 import { readSettingsFile, resolveSettings, type Settings } from '../core/config/settings.ts';
 import { trustClock } from '../core/storage/durable-clock.ts';
 import { setProcessTimer } from '../core/timer.ts';
-import { reachableUrls } from './addresses.ts';
+import { reachableUrls } from '../service/addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { clockLagText } from './clock-lag.ts';
 import { portOf } from './flags.ts';
 import { listHere, withDatabase } from './key-keeper.ts';
 import { requireOpenFiles } from './open-files.ts';
-import { version } from './package.ts';
-import { endService, startService, type Running } from './service.ts';
+import { version } from '../service/package.ts';
+import { startService, type Service } from '../service/service.ts';
 
 export const serve: Command = {
   name: 'serve',
@@ -55,7 +55,7 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
   if (lock === undefined) throw await alreadyServing(home);
   try {
     if (input.flags['trust-clock'] === true) withDatabase(home, (database) => trustClock(database, Date.now()));
-    const running = await startService(settings, context);
+    const running = await startService(settings, { ...context, say: (words) => terminal.say(words) });
     sayClockLag(running, context);
     report(running, settings, input.flags['json'] === true, context);
     if (!running.peers.areTold) terminal.say(UNTOLD_PEERS);
@@ -66,7 +66,7 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
     setProcessTimer(SETTLED_MS, flushCompileCache);
     await untilEither(context.stop, running.shutDown);
     terminal.say('Stopping ...');
-    await endService(running, context.stopNow);
+    await running.stop(context.stopNow);
     await removeRunFile(home);
   } finally {
     lock.release();
@@ -97,7 +97,7 @@ async function readSettings(
   }).settings;
 }
 
-function sayClockLag({ database }: Running, { terminal }: CommandContext): void {
+function sayClockLag({ database }: Service, { terminal }: CommandContext): void {
   const lag = clockLagText(database, Date.now());
   if (lag !== undefined) terminal.say(`postern: ${lag.message}. ${lag.remedy}`);
 }
@@ -110,7 +110,7 @@ async function alreadyServing(home: string): Promise<CommandError> {
   );
 }
 
-function report({ port }: Running, settings: Settings, asJson: boolean, { terminal, home }: CommandContext): void {
+function report({ port }: Service, settings: Settings, asJson: boolean, { terminal, home }: CommandContext): void {
   const url = `http://127.0.0.1:${port}`;
   if (asJson) return terminal.print(JSON.stringify({ url, pid: process.pid, home, version }));
   terminal.say(`Postern ${version} serves on ${url}`);
@@ -121,7 +121,7 @@ function report({ port }: Running, settings: Settings, asJson: boolean, { termin
 }
 
 function sayExposed(
-  { port, hosts }: Running,
+  { port, hosts }: Service,
   settings: Settings,
   { terminal, home }: Pick<CommandContext, 'terminal' | 'home'>,
 ): void {

@@ -27,33 +27,41 @@ export interface Listener {
   /**
    * Listens on every host, but IPv6 ones on a machine without IPv6.
    * @param options.port 0 takes a free one, the same for all hosts
-   * @returns the hosts that are listened on
    * @throws {NodeJS.ErrnoException} `EADDRINUSE`, `EACCES`, …, with the `address`
    */
   listen(options: {
     readonly hosts: readonly [string, ...string[]];
     readonly port: number;
-  }): Promise<{ readonly port: number; readonly hosts: readonly string[] }>;
+    readonly handle: RequestListener;
+  }): Promise<Place>;
+  /** What is listened on by now. */
+  place(): Place;
   counts(): ConnectionCounts;
-  /** Accepts nothing more; resolves when the requests under way have been answered. */
+  /** Accepts nothing more; resolves when the requests under way have been answered. Once is enough. */
   close(): Promise<void>;
   /** Cuts every connection that is left. */
   cut(): void;
 }
 
+export interface Place {
+  /** 0 before it listens. */
+  readonly port: number;
+  readonly hosts: readonly string[];
+}
+
 export interface ListenerOptions {
-  readonly handle: RequestListener;
   readonly setTimer: SetTimer;
   readonly unreadAnswerMs?: number;
 }
 
-export function createListener({ handle, setTimer, unreadAnswerMs = UNREAD_ANSWER_MS }: ListenerOptions): Listener {
+export function createListener({ setTimer, unreadAnswerMs = UNREAD_ANSWER_MS }: ListenerOptions): Listener {
   let servers: readonly Server[] = [];
+  let place: Place = { port: 0, hosts: [] };
+  let closed: Promise<void> | undefined;
   const connections = new Map<Socket, Connection>();
   let requests = 0;
-  let isClosing = false;
 
-  function connect(socket: Socket): Connection {
+  function connect(socket: Socket, handle: RequestListener): void {
     const connection = new Connection(socket, {
       setTimer,
       onRequest: (request, response) => {
@@ -63,29 +71,31 @@ export function createListener({ handle, setTimer, unreadAnswerMs = UNREAD_ANSWE
       },
       onEnd: () => {
         requests -= 1;
-        if (isClosing) socket.destroySoon();
+        if (closed !== undefined) socket.destroySoon();
       },
     });
     connections.set(socket, connection);
     socket.once('close', () => connections.delete(socket));
-    return connection;
   }
 
-  const create = (): Server => newServer(connections, unreadAnswerMs).on('connection', connect);
+  async function close(): Promise<void> {
+    const ended = servers.map((server) => new Promise((resolve) => server.close(resolve)));
+    for (const [socket, { isIdle }] of connections) if (isIdle) socket.destroy();
+    await Promise.all(ended);
+  }
 
   return {
-    async listen(options) {
+    async listen({ handle, ...options }) {
+      const create = (): Server =>
+        newServer(connections, unreadAnswerMs).on('connection', (socket) => connect(socket, handle));
       const { servers: listening, port, hosts } = await bindAll(create, options);
       servers = listening;
-      return { port, hosts };
+      place = { port, hosts };
+      return place;
     },
+    place: () => place,
     counts: () => ({ requests, sockets: connections.size }),
-    async close() {
-      isClosing = true;
-      const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
-      for (const [socket, { isIdle }] of connections) if (isIdle) socket.destroy();
-      await Promise.all(closed);
-    },
+    close: () => (closed ??= close()),
     cut() {
       for (const server of servers) server.closeAllConnections();
     },

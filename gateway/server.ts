@@ -1,10 +1,9 @@
-/** The only door: what listens, and the one way that every request takes, whichever adapter brings it. */
-import { setProcessTimer } from '../core/timer.ts';
+/** The only door: the one way that every request takes, whichever adapter brings it. */
+import type { RequestListener } from 'node:http';
 import type { AgentDirectory } from './agent-directory.ts';
 import type { GuardSettings } from './guard.ts';
 import { createRequestListener } from './http/http-exchange.ts';
 import { createIdentifier, type AccessSettings } from './identify.ts';
-import { createListener, type Listener } from './listener.ts';
 import type { LiveRequests } from './live-requests.ts';
 import { createLocator } from './locate.ts';
 import type { PeerProcesses } from './peer-process.ts';
@@ -12,7 +11,7 @@ import { createJudge } from './pipeline/judge.ts';
 import { createPipeline, describe, type PipelineOptions } from './pipeline/pipeline.ts';
 import { createRouter } from './pipeline/router.ts';
 import type { Route } from './route.ts';
-import { createInnerRunner, type RunInner } from './sealed/inner-request.ts';
+import type { InnerWay } from './sealed/inner-request.ts';
 
 export interface GatewayOptions extends Omit<PipelineOptions, 'router' | 'judge' | 'elapsed'> {
   readonly routes: readonly Route[];
@@ -21,31 +20,21 @@ export interface GatewayOptions extends Omit<PipelineOptions, 'router' | 'judge'
   readonly access: AccessSettings;
   readonly live: LiveRequests;
   readonly agents: AgentDirectory;
+  /** Is led to the pipeline. */
+  readonly inner: Pick<InnerWay, 'leadTo'>;
   /** Proves to this run that a request comes from its owner; never logged, never sent anywhere. */
   readonly runToken: string;
 }
 
-export interface Gateway {
-  readonly listener: Listener;
-  /** Runs what came inside a sealed call. */
-  readonly runInner: RunInner;
-}
-
-/** The gateway, ready to listen. */
-export function createGateway(options: GatewayOptions): Gateway {
+/** @returns what a listener is to hand its requests to */
+export function createGateway(options: GatewayOptions): RequestListener {
   const elapsed = (): number => performance.now();
   const identifier = createIdentifier({ ...options, keys: options.services.keys, settings: options.access, elapsed });
   const judge = createJudge({ ...options, locate: createLocator(options), identifier });
   const pipeline = createPipeline({ ...options, router: createRouter(options.routes), judge, elapsed });
-  const onBroken = (error: unknown): void => {
+  options.inner.leadTo(pipeline);
+  return createRequestListener(pipeline, (error) => {
     options.onError(error);
     options.warn('an answer broke off', describe(error));
-  };
-  return {
-    listener: createListener({
-      handle: createRequestListener(pipeline, onBroken),
-      setTimer: setProcessTimer,
-    }),
-    runInner: createInnerRunner(pipeline),
-  };
+  });
 }

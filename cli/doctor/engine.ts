@@ -1,6 +1,6 @@
 /** Whether the engine is there for what this machine has: its processor, and its graphics card. */
 import { readdir } from 'node:fs/promises';
-import { packageRoot } from '../package.ts';
+import { packageRoot } from '../../service/package.ts';
 import type { Check } from './check.ts';
 
 export const engine: Check = {

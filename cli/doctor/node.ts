@@ -1,6 +1,6 @@
 /** Which Node runs the service, and whose it is. */
 import { fileURLToPath } from 'node:url';
-import { packageRoot } from '../package.ts';
+import { packageRoot } from '../../service/package.ts';
 import type { Check } from './check.ts';
 
 export const node: Check = {

@@ -1,7 +1,7 @@
 /** Whether the service can listen: nobody else has its port, at any of the addresses that clients try. */
 import { createServer } from 'node:net';
 import { bindAll, isInUse } from '../../gateway/bind.ts';
-import { addressOf, listenHosts } from '../addresses.ts';
+import { addressOf, listenHosts } from '../../service/addresses.ts';
 import type { Check, Finding } from './check.ts';
 
 export const port: Check = {

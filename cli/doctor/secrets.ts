@@ -1,7 +1,7 @@
 /** Where the secrets of this home are, or would be put, and whether that can be reached. */
 import { readIdentityRecord } from '../../identity/node/identity-record.ts';
 import { probeKeyring, storeName } from '../../identity/node/keyring-store.ts';
-import { packageRoot } from '../package.ts';
+import { packageRoot } from '../../service/package.ts';
 import type { Check, Finding } from './check.ts';
 
 const PROBE = new URL('dist/identity/node/keyring-probe.js', packageRoot);

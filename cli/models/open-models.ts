@@ -8,7 +8,7 @@ import { createModelDetailsReader, type ModelDetails } from '../../core/inferenc
 import { availableMemoryBytes } from '../../core/inference/system-memory.ts';
 import { openDatabase } from '../../core/storage/database.ts';
 import { CommandError, UsageError, type CommandContext } from '../command.ts';
-import { openModelCatalog } from '../model-catalog.ts';
+import { openModelCatalog } from '../../service/model-catalog.ts';
 
 export interface OpenModels {
   readonly settings: Settings;

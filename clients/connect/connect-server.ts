@@ -3,7 +3,7 @@
  * there uses the models at home as if they were on that laptop. It knows no routes: what is asked for, and whether it may
  * be, is decided at home, for the paired device. It decides who may ask (`web-guard.ts`) and keeps nothing.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { createListener, type Listener, type ListenerOptions } from '../../gateway/listener.ts';
 import { whenHalfClosed } from '../../gateway/when-closed.ts';
 import type { PosternClient } from '../sdk/index.ts';
@@ -51,18 +51,16 @@ export interface ConnectServer extends Pick<Listener, 'close' | 'cut'> {
  * @throws {NodeJS.ErrnoException} `EADDRINUSE`, `EACCES`, …, with the `address`
  */
 export async function startConnectServer(options: ConnectServerOptions): Promise<ConnectServer> {
-  const listener = createListener({
-    setTimer: options.setTimer,
-    handle(request, response) {
-      // Such a client counts as gone, so that home stops at once.
-      whenHalfClosed(response, () => void response.destroy());
-      const isFull = listener.counts().requests > MAX_REQUESTS;
-      answer(request, response, { ...options, isFull }).catch((error: unknown) =>
-        sendFailure(error, request, response).catch(() => response.destroy()),
-      );
-    },
-  });
-  const { port } = await listener.listen({ hosts: ['127.0.0.1', '::1'], port: options.port });
+  const listener = createListener({ setTimer: options.setTimer });
+  const handle: RequestListener = (request, response) => {
+    // Such a client counts as gone, so that home stops at once.
+    whenHalfClosed(response, () => void response.destroy());
+    const isFull = listener.counts().requests > MAX_REQUESTS;
+    answer(request, response, { ...options, isFull }).catch((error: unknown) =>
+      sendFailure(error, request, response).catch(() => response.destroy()),
+    );
+  };
+  const { port } = await listener.listen({ hosts: ['127.0.0.1', '::1'], port: options.port, handle });
   return { port, close: () => listener.close(), cut: () => listener.cut() };
 }
 

@@ -50,23 +50,41 @@ const UNSEALED_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding
 const PATH = /^\/(?!\/)[\x21\x24-\x3e\x40-\x5b\x5d-\x7e]*$/u;
 const QUERY = /^[\x21\x22\x24-\x7e]*$/u;
 
-export function createInnerRunner(pipeline: Pipeline): RunInner {
-  return async (request, caller) => {
-    const { path, query } = request;
-    if (!PATH.test(path) || !QUERY.test(query ?? '')) {
-      throw new RequestError('bad_request', 'The address is malformed.');
-    }
-    const exchange = new InnerExchange(request, caller);
-    const { status, headers, body, cut } = await pipeline(exchange);
-    const head = { status, headers: answerHeaders(headers) };
-    if (typeof body === 'string') {
-      const bytes = Buffer.from(body);
-      exchange.close(true);
-      return { ...head, bodyBytes: bytes.length, body: oneOf(bytes) };
-    }
-    cut?.addEventListener('abort', () => exchange.cut(), { once: true });
-    return { ...head, bodyBytes: null, body: exchange.carry(body) };
+/** The way from the door to the pipeline, of which each needs the other: opened before both. */
+export interface InnerWay {
+  readonly run: RunInner;
+  /** Called once, before anybody comes in. */
+  leadTo(pipeline: Pipeline): void;
+}
+
+export function createInnerWay(): InnerWay {
+  let pipeline: Pipeline | undefined;
+  return {
+    leadTo(destination) {
+      pipeline = destination;
+    },
+    async run(request, caller) {
+      if (pipeline === undefined) throw new TypeError('a request came in before the gateway was made');
+      return runInner(pipeline, request, caller);
+    },
   };
+}
+
+async function runInner(pipeline: Pipeline, request: InnerRequest, caller: Caller | undefined): Promise<InnerAnswer> {
+  const { path, query } = request;
+  if (!PATH.test(path) || !QUERY.test(query ?? '')) {
+    throw new RequestError('bad_request', 'The address is malformed.');
+  }
+  const exchange = new InnerExchange(request, caller);
+  const { status, headers, body, cut } = await pipeline(exchange);
+  const head = { status, headers: answerHeaders(headers) };
+  if (typeof body === 'string') {
+    const bytes = Buffer.from(body);
+    exchange.close(true);
+    return { ...head, bodyBytes: bytes.length, body: oneOf(bytes) };
+  }
+  cut?.addEventListener('abort', () => exchange.cut(), { once: true });
+  return { ...head, bodyBytes: null, body: exchange.carry(body) };
 }
 
 async function* oneOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -2,13 +2,15 @@ import { request as httpRequest } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { DhKeyPair } from '../../channel/crypto.ts';
 import { HINT } from '../../channel/hint.ts';
-import type { DoorClock } from '../../cli/service.ts';
+import type { ServiceClock } from '../../service/start.ts';
 import { createApprovalQueue, type ApprovalEvent, type ApprovalQueue } from '../../core/approvals/approval-queue.ts';
 import { setProcessTimer } from '../../core/timer.ts';
 import { createLiveRequests } from '../../gateway/live-requests.ts';
 import { createRecorder } from '../../gateway/request-log/recorder.ts';
 import type { Route, Services } from '../../gateway/route.ts';
 import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
+import { createListener } from '../../gateway/listener.ts';
+import { createInnerWay } from '../../gateway/sealed/inner-request.ts';
 import { createGateway } from '../../gateway/server.ts';
 import { encodeOpenAiError } from '../../gateway/wire/openai-error.ts';
 import { untoldPeers } from '../../gateway/peer-process.ts';
@@ -37,7 +39,7 @@ afterEach(async () => {
 });
 
 /** The service with its pairings, and its owner at this machine. */
-async function startedService(time?: DoorClock) {
+async function startedService(time?: ServiceClock) {
   const home = await temporaryHome();
   toEnd.push(() => removeHome(home));
   const service = await startServiceHere(home, {}, time);
@@ -116,12 +118,13 @@ describe('Questions that stay before the owner when whoever asked has left', () 
       const live = createLiveRequests({ setTimer: setProcessTimer });
       registry.onRevocation((kids) => live.end(kids));
       const { token, key } = registry.create({});
-      const { listener } = createGateway({
+      const handle = createGateway({
         routes: [asking],
         services: { keys: { open: async () => registry } } as unknown as Services,
         guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
         peers: untoldPeers,
         agents: builtInAgentOnly,
+        inner: createInnerWay(),
         access: { requireKeyOnLoopback: true, requestsPerMinute: 600, requestsAtOnce: 16 },
         live,
         runToken: 'the token of this run',
@@ -135,7 +138,8 @@ describe('Questions that stay before the owner when whoever asked has left', () 
         listener.cut();
         await closed;
       });
-      const { port } = await listener.listen({ hosts: ['127.0.0.1'], port: 0 });
+      const listener = createListener({ setTimer: setProcessTimer });
+      const { port } = await listener.listen({ hosts: ['127.0.0.1'], port: 0, handle });
       const sent = httpRequest({ port, path: '/asks', host: '127.0.0.1', headers: { 'x-api-key': token } });
       sent.on('response', (response) => response.on('error', () => undefined).resume());
       sent.on('error', () => undefined).end();

@@ -13,6 +13,8 @@ import { untoldPeers } from '../../gateway/peer-process.ts';
 import { createRecorder } from '../../gateway/request-log/recorder.ts';
 import type { Route, Services } from '../../gateway/route.ts';
 import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
+import { createListener } from '../../gateway/listener.ts';
+import { createInnerWay } from '../../gateway/sealed/inner-request.ts';
 import { createGateway } from '../../gateway/server.ts';
 import { encodeOpenAiError } from '../../gateway/wire/openai-error.ts';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
@@ -134,12 +136,13 @@ describe('A revocation that waits for the unwilling', () => {
     const live = createLiveRequests({ setTimer: setProcessTimer });
     registry.onRevocation((kids) => live.end(kids));
     const { token, key } = registry.create({});
-    const { listener } = createGateway({
+    const handle = createGateway({
       routes: [never, deaf],
       services: { keys: { open: async () => registry } } as unknown as Services,
       guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
       peers: untoldPeers,
       agents: builtInAgentOnly,
+      inner: createInnerWay(),
       access: { requireKeyOnLoopback: true, requestsPerMinute: 600, requestsAtOnce: 16 },
       live,
       runToken: 'the token of this run',
@@ -148,7 +151,8 @@ describe('A revocation that waits for the unwilling', () => {
       onError: () => undefined,
       warn: () => {},
     });
-    const { port } = await listener.listen({ hosts: ['127.0.0.1'], port: 0 });
+    const listener = createListener({ setTimer: setProcessTimer });
+    const { port } = await listener.listen({ hosts: ['127.0.0.1'], port: 0, handle });
     const asked = ['/never', '/deaf'].map((path) => {
       const sent = httpRequest({ port, path, host: '127.0.0.1', headers: { 'x-api-key': token } });
       sent.on('response', (response) => response.on('error', () => undefined).resume());

@@ -136,8 +136,8 @@ describe('inside a call', () => {
     expect(outcome(await call(request('CONNECT', '/v1/models')))).toEqual([400, 'bad_request']));
 
   test('a request that has lost its caller is refused', async () => {
-    const { createGatewayOf } = await import('../support/bare-gateway.ts');
-    const { runInner } = createGatewayOf();
+    const { runInBareGateway } = await import('../support/bare-gateway.ts');
+    const runInner = runInBareGateway();
     const asked = { method: 'GET', path: '/v1/models', headers: [], body: [] };
     const answer = await runInner({ ...asked, signal: new AbortController().signal }, undefined);
     expect(answer.status).toBe(403);

@@ -15,9 +15,9 @@ afterEach(async () => {
 
 async function serve(handle: RequestListener, options: { readonly unreadAnswerMs?: number } = {}) {
   const time = createFakeTime(0);
-  const listening = createListener({ handle, setTimer: time.setTimer, ...options });
+  const listening = createListener({ setTimer: time.setTimer, ...options });
   listener = listening;
-  const { port } = await listening.listen({ hosts: ['127.0.0.1'], port: 0 });
+  const { port } = await listening.listen({ hosts: ['127.0.0.1'], port: 0, handle });
   return { time, port, counts: () => listening.counts() };
 }
 

@@ -73,6 +73,19 @@ const ROOMS: Readonly<Record<string, Room>> = {
     packages: [/^node:/],
     why: 'what a second laptop runs: a client, and no part of the gateway but its way to listen and the guard against web pages and other users',
   },
+  service: {
+    mayImport: [
+      'channel',
+      'channel/node',
+      'identity',
+      'identity/node',
+      'core',
+      'gateway',
+      'relay-client',
+      'relay/wire',
+    ],
+    why: 'the only place that puts the service together, and it prints nothing',
+  },
   cli: {
     mayImport: [
       'channel',
@@ -86,8 +99,9 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'relay-client',
       'clients/sdk',
       'clients/connect',
+      'service',
     ],
-    why: 'the only place that wires things together',
+    why: 'a command a file, and what they share',
   },
 };
 

@@ -1,19 +1,22 @@
 /** A gateway with the real route table and nothing behind it: for what is decided before any handler runs. */
 import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
-import { createGateway, type Gateway } from '../../gateway/server.ts';
+import { createGateway } from '../../gateway/server.ts';
+import { createInnerWay, type RunInner } from '../../gateway/sealed/inner-request.ts';
 import { createLiveRequests } from '../../gateway/live-requests.ts';
 import { untoldPeers } from '../../gateway/peer-process.ts';
 import { createRecorder } from '../../gateway/request-log/recorder.ts';
 import { routes } from '../../gateway/routes.ts';
 import type { Services } from '../../gateway/route.ts';
 
-export function createGatewayOf(): Gateway {
-  return createGateway({
+export function runInBareGateway(): RunInner {
+  const inner = createInnerWay();
+  createGateway({
     routes,
     services: {} as Services,
     guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
     peers: untoldPeers,
     agents: builtInAgentOnly,
+    inner,
     access: { requireKeyOnLoopback: false, requestsPerMinute: 600, requestsAtOnce: 16 },
     live: createLiveRequests({ setTimer: () => () => {} }),
     runToken: 'the token of this run',
@@ -22,4 +25,5 @@ export function createGatewayOf(): Gateway {
     onError: () => {},
     warn: () => {},
   });
+  return inner.run;
 }

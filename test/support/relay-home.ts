@@ -7,7 +7,7 @@ import { WebSocket } from 'ws';
 import { formatBase64url } from '../../channel/base64url.ts';
 import type { RoutingId } from '../../channel/keys.ts';
 import { gatewayCrypto } from '../../channel/node/crypto.ts';
-import { createRelayTunnels, type RelayTunnels } from '../../cli/relay-tunnels.ts';
+import { createRelayTunnels, type RelayTunnels } from '../../service/relay-tunnels.ts';
 import { connect, pair, PosternError, type PairedDevice, type PosternClient } from '../../clients/sdk/index.ts';
 import { relayOfInvite, relaysOf } from '../../clients/sdk/relay.ts';
 import type { InnerAnswer, InnerRequest } from '../../gateway/sealed/inner-request.ts';
@@ -86,10 +86,10 @@ export async function startHome(world: HostileWorld, service: ServiceHere): Prom
     origins: [hostile.url],
     opened: identity.opened,
     database,
-    door,
     environment: {},
     say: () => undefined,
   });
+  tunnels.begin(door);
   onTestFinished(() => tunnels.close());
   const { routingId } = await until(() => connected(tunnels));
   const webSocket = (url: string, protocol: string): WebSocket =>

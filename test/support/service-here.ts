@@ -2,16 +2,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { endService, startService, type DoorClock, type Running } from '../../cli/service.ts';
+import { startService, type Service } from '../../service/service.ts';
+import type { ServiceClock } from '../../service/start.ts';
 import { resolveSettings } from '../../core/config/settings.ts';
 import { untoldPeers } from '../../gateway/peer-process.ts';
 import { runCli, type CliResult } from './server.ts';
-import { silentTerminal } from './silent-terminal.ts';
 
 export interface ServiceHere {
   readonly home: string;
   readonly url: string;
-  readonly running: Running;
+  readonly running: Service;
   /** Runs the command line of this service's owner. */
   cli(...args: string[]): Promise<CliResult>;
   /** @param now fires when answers under way may not go on any longer */
@@ -22,7 +22,7 @@ export interface ServiceHere {
 export async function startServiceHere(
   home: string,
   flags: Readonly<Record<string, unknown>> = {},
-  doorClock?: DoorClock,
+  clock?: ServiceClock,
 ): Promise<ServiceHere> {
   const environment = { SVC_IDENTITY_STORE: 'vault' };
   const { settings } = resolveSettings({
@@ -31,12 +31,11 @@ export async function startServiceHere(
     file: {},
   });
   const { signal: never } = new AbortController();
-  const context = { home, terminal: silentTerminal, environment, stop: never, stopNow: never };
   // As the command line does, before anything is written.
   process.umask(0o077);
   // In a time that runs faster, clients give up before the system has said whose process they are.
-  const fast = doorClock && { clock: doorClock, openPeers: () => Promise.resolve(untoldPeers) };
-  const running = await startService(settings, context, fast);
+  const fast = clock && { clock, openPeers: () => Promise.resolve(untoldPeers) };
+  const running = await startService(settings, { home, environment, say: () => undefined }, fast);
   await running.identity.begin();
   let stopped: Promise<void> | undefined;
   return {
@@ -44,7 +43,7 @@ export async function startServiceHere(
     url: `http://127.0.0.1:${running.port}`,
     running,
     cli: (...args) => runCli(args, { SVC_HOME: home }),
-    stop: (now = never) => (stopped ??= endService(running, now)),
+    stop: (now = never) => (stopped ??= running.stop(now)),
   };
 }
 

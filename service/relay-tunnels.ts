@@ -15,18 +15,21 @@ import { watchNetwork } from './network-watch.ts';
 import { admitStream } from './relayed-stream.ts';
 
 export interface RelayTunnels extends Relays {
+  /** Opens them when the identity is open. @param door where what comes through them goes */
+  begin(door: RelayedDoor): void;
   /** Whom they may let in has changed. */
   changed(): void;
   /** What was written before still goes out. */
   close(): Promise<void>;
 }
 
+type RelayedDoor = Pick<SealedDoor, 'handle'>;
+
 export interface RelayTunnelsOptions {
   /** Each as `isRelayOrigin` wants it. */
   readonly origins: readonly string[];
   readonly opened: Promise<{ readonly identity: Pick<Identity, 'relayKey'>; readonly pairings: Pairings }>;
   readonly database: Database;
-  readonly door: Pick<SealedDoor, 'handle'>;
   readonly environment: ProxyEnvironment;
   readonly say: (words: string) => void;
   /** Milliseconds since 1970. */
@@ -50,24 +53,27 @@ export function createRelayTunnels(options: RelayTunnelsOptions): RelayTunnels {
   const { opened, setTimer } = options;
   let tunnels: readonly OpenTunnel[] = [];
   let isClosed = false;
-  const open = async (): Promise<void> => {
+  const changed = (): void => tunnels.forEach(({ tunnel }) => tunnel.changed());
+  const open = async (door: RelayedDoor): Promise<void> => {
     const identity = await opened;
-    if (!isClosed) tunnels = openAll(identity, options);
+    if (isClosed) return;
+    tunnels = openAll(identity, { ...options, door });
+    identity.pairings.onChange(changed);
   };
   let cancelRetry = (): void => undefined;
   let hasSaid = false;
-  const openOrRetry = (): void => {
-    open().catch(() => {
+  const openOrRetry = (door: RelayedDoor): void => {
+    open(door).catch(() => {
       if (!hasSaid) options.say("The ways to the relays can't be opened. Is the disk full? It is tried again.");
       hasSaid = true;
-      if (!isClosed) cancelRetry = setTimer(RETRY_MS, openOrRetry);
+      if (!isClosed) cancelRetry = setTimer(RETRY_MS, () => openOrRetry(door));
     });
   };
-  openOrRetry();
   const network = watchNetwork({ setTimer, onChange: () => tunnels.forEach(({ tunnel }) => tunnel.hurry()) });
   return {
+    begin: openOrRetry,
     list: () => tunnels.map(stateOf),
-    changed: () => tunnels.forEach(({ tunnel }) => tunnel.changed()),
+    changed,
     async close() {
       isClosed = true;
       cancelRetry();
@@ -79,7 +85,10 @@ export function createRelayTunnels(options: RelayTunnelsOptions): RelayTunnels {
 
 type Opened = Awaited<RelayTunnelsOptions['opened']>;
 
-function openAll({ identity, pairings }: Opened, options: RelayTunnelsOptions): readonly OpenTunnel[] {
+function openAll(
+  { identity, pairings }: Opened,
+  options: RelayTunnelsOptions & { readonly door: RelayedDoor },
+): readonly OpenTunnel[] {
   const { database, door, environment, say, now, setTimer, random } = options;
   const epochs = createRelayEpochs({ database, migrate, now });
   return options.origins.map((origin) => {

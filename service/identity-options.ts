@@ -5,10 +5,10 @@ import { writeFileAtomically } from '../core/config/atomic-file.ts';
 import { changeFiles } from '../core/config/home.ts';
 import { readSettingsFile, resolveSettings } from '../core/config/settings.ts';
 import type { StoreOptions } from '../identity/node/choose-store.ts';
-import type { CommandContext } from './command.ts';
 import { packageRoot } from './package.ts';
+import type { ServiceContext } from './start.ts';
 
-type Where = Pick<CommandContext, 'home' | 'environment'>;
+type Where = Pick<ServiceContext, 'home' | 'environment'>;
 
 export async function identityOptions(where: Where): Promise<StoreOptions> {
   const { home, environment } = where;

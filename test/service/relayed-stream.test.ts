@@ -1,6 +1,6 @@
 /** What a relay's stream can send that is no request: each ends the stream, and the door hears no more of it. */
 import { expect, test } from 'vitest';
-import { admitStream } from '../../cli/relayed-stream.ts';
+import { admitStream } from '../../service/relayed-stream.ts';
 import type { TunnelStream } from '../../relay-client/tunnel-stream.ts';
 import { RELAY_CODE, RelayError } from '../../relay/wire/codes.ts';
 import { OP } from '../../relay/wire/op.ts';

@@ -11,7 +11,7 @@ import type { StorageHealth } from '../core/storage/storage-health.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { identityUnavailable, type AccessKeySource, type Pairings } from '../gateway/access-key-source.ts';
 import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
-import type { Postpone, RevocationListener } from '../identity/node/key-revocation.ts';
+import type { Postpone } from '../identity/node/key-revocation.ts';
 import type { Identity } from '../identity/node/open-identity.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
 import { internalErrorText } from './internal-error.ts';
@@ -28,7 +28,7 @@ export interface OpenedIdentity {
 }
 
 export interface IdentityService extends AccessKeySource {
-  /** Fulfilled when it is open, however late that is. */
+  /** Fulfilled when it is open, however late that is, and before any of it is used. */
   readonly opened: Promise<OpenedIdentity>;
   /** Begins to open the identity; whether it worked is said to the owner. Never rejects. */
   begin(): Promise<void>;
@@ -42,10 +42,6 @@ export interface IdentityService extends AccessKeySource {
 export interface IdentityServiceOptions {
   readonly openIdentity: () => Promise<Identity>;
   readonly database: Database;
-  /** Called when another device, or another invite, may come. */
-  readonly onChange: () => void;
-  /** What is told of each revocation; see the registry. */
-  readonly onRevocation: RevocationListener;
   readonly say: (words: string) => void;
   /** Milliseconds since 1970, by which things expire. */
   readonly now: () => number;
@@ -162,18 +158,10 @@ async function forCaller(opening: Promise<OpenedIdentity>): Promise<OpenedIdenti
 }
 
 function build(identity: Identity, options: IdentityServiceOptions): OpenedIdentity {
-  const { database, onChange, onRevocation, say, now } = options;
+  const { database, say, now } = options;
   const onError = (): void => say('postern: a device was paired anew, and a call that it made before did not end.');
-  const { audit, keys, pairings } = openRegistries({
-    identity,
-    database,
-    onError,
-    onChange,
-    now,
-    postpone: postponing(options),
-  });
-  keys.onRevocation(onRevocation);
-  return { identity, audit, keys, pairings };
+  const postpone = postponing(options);
+  return { identity, ...openRegistries({ identity, database, onError, now, postpone }) };
 }
 
 function postponing({ storage, say }: Pick<IdentityServiceOptions, 'storage' | 'say'>): Postpone {

@@ -3,19 +3,19 @@ import { hasOpensslMlKem768, isOpensslMlKemRight } from '../channel/node/openssl
 import { platformCrypto } from '../channel/node/platform-crypto.ts';
 import { findWrongPrimitive } from '../channel/primitive-test.ts';
 import type { Settings } from '../core/config/settings.ts';
-import { CommandError } from './command.ts';
+import { StartError } from './start.ts';
 
 /**
  * All that this Node computes for the channel, in a few milliseconds; more, where the owner has chosen another
  * implementation. Where Node has no ML-KEM, that one comes with the program, and is tested with the first device.
- * @throws {CommandError}
+ * @throws {StartError}
  */
 export async function checkCrypto(choice: Settings['channel.crypto']): Promise<void> {
   if (choice === 'noble') return checkNoble();
   const isMlKemWrong = hasOpensslMlKem768() && !isOpensslMlKemRight();
   const wrong = findWrongPrimitive(platformCrypto) ?? (isMlKemWrong ? 'ML-KEM-768' : undefined);
   if (wrong === undefined) return;
-  throw new CommandError(
+  throw new StartError(
     `${wrong} computes wrong in this Node (${process.version}, OpenSSL ${process.versions.openssl}), so the service does not start. Update Node; until then another implementation can be used: "postern settings set channel.crypto noble".`,
   );
 }
@@ -25,6 +25,6 @@ async function checkNoble(): Promise<void> {
   try {
     gatewayCrypto('noble');
   } catch (error) {
-    throw new CommandError(error instanceof Error ? error.message : String(error));
+    throw new StartError(error instanceof Error ? error.message : String(error));
   }
 }

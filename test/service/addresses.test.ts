@@ -1,6 +1,6 @@
 import type { networkInterfaces } from 'node:os';
 import { expect, test } from 'vitest';
-import { reachableUrls } from '../../cli/addresses.ts';
+import { reachableUrls } from '../../service/addresses.ts';
 
 type Address = NonNullable<ReturnType<typeof networkInterfaces>[string]>[number];
 

@@ -1,6 +1,6 @@
 /** Another network, or a machine that slept: whoever waits is told, and nobody else. */
 import { expect, test } from 'vitest';
-import { watchNetwork } from '../../cli/network-watch.ts';
+import { watchNetwork } from '../../service/network-watch.ts';
 import { createFakeTime } from '../core/fake-time.ts';
 
 function start() {

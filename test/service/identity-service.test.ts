@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createIdentityService } from '../../cli/identity-service.ts';
+import { createIdentityService } from '../../service/identity-service.ts';
 import { listAuditRecords } from '../../core/audit/audit-log.ts';
 import { openDatabase, type Database } from '../../core/storage/database.ts';
 import { addressOf } from '../../identity/address.ts';
@@ -40,13 +40,10 @@ afterEach(() => {
 function begin(openIdentity: () => Promise<Identity>) {
   const said: string[] = [];
   const time = { ms: 0 };
-  const onRevocation = () => Promise.resolve();
   const say = (words: string) => void said.push(words);
   const service = createIdentityService({
     openIdentity,
     database,
-    onChange: () => undefined,
-    onRevocation,
     say,
     now: Date.now,
     elapsed: () => time.ms,

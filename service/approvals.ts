@@ -1,0 +1,36 @@
+/** What waits for the owner's word, and who watches it. */
+import { randomBytes } from 'node:crypto';
+import { createApprovalQueue, type ApprovalQueue } from '../core/approvals/approval-queue.ts';
+import { setProcessTimer } from '../core/timer.ts';
+import { createApprovalFeed, type ApprovalFeed } from '../gateway/approval-feed.ts';
+import type { IdentityService } from './identity-service.ts';
+import type { Start } from './start.ts';
+import type { Storage } from './storage.ts';
+
+export interface Approvals {
+  readonly approvals: ApprovalQueue;
+  readonly approvalFeed: ApprovalFeed;
+}
+
+export function openApprovals(
+  { say, stopping }: Start,
+  { audit, storage }: Pick<IdentityService, 'audit'> & Pick<Storage, 'storage'>,
+): Approvals {
+  const approvals = createApprovalQueue({
+    now: Date.now,
+    setTimer: setProcessTimer,
+    newId: () => randomBytes(8).toString('hex'),
+    record: ({ id, kind }, outcome) => audit.append({ kind: 'approval_settled', id, approvalKind: kind, outcome }),
+    onError(error) {
+      storage.note(error);
+      say('An approval that was denied or expired could not be written to the audit log.');
+    },
+  });
+  const approvalFeed = createApprovalFeed(approvals);
+  const end = (): void => {
+    approvals.close();
+    approvalFeed.close();
+  };
+  stopping.addEventListener('abort', end, { once: true });
+  return { approvals, approvalFeed };
+}

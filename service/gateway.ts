@@ -1,0 +1,63 @@
+/** The gateway over all areas. */
+import type { RequestListener } from 'node:http';
+import { createResponseStore } from '../core/responses/response-store.ts';
+import { builtInAgentOnly } from '../gateway/agent-directory.ts';
+import { withLateStreams } from '../gateway/late-streams.ts';
+import type { RequestLog } from '../gateway/request-log/request-log.ts';
+import type { ConnectionCounts, ServerControl, Services } from '../gateway/route.ts';
+import { routes } from '../gateway/routes.ts';
+import { createGateway, type GatewayOptions } from '../gateway/server.ts';
+import type { Approvals } from './approvals.ts';
+import type { IdentityService } from './identity-service.ts';
+import type { Models } from './models.ts';
+import { callerOptions } from './options.ts';
+import { openRecording } from './request-recording.ts';
+import type { Start } from './start.ts';
+import type { Storage } from './storage.ts';
+
+interface GatewayParts extends Pick<GatewayOptions, 'inner' | 'live' | 'peers' | 'runToken'> {
+  readonly kept: Storage;
+  readonly models: Models;
+  readonly approval: Approvals;
+  readonly identity: IdentityService;
+  readonly requestLog: RequestLog;
+  readonly reach: Pick<Services, 'gatewayFacts' | 'door' | 'relays'>;
+  readonly control: ServerControl;
+}
+
+/** @returns what the listener hands its requests to */
+export function openGateway({ settings, clock, say }: Start, parts: GatewayParts): RequestListener {
+  const { kept, models, approval, identity, requestLog, reach, control, ...rest } = parts;
+  const { database, storage, now } = kept;
+  const connections = (): ConnectionCounts => control.connections();
+  const { metrics, recorder } = openRecording(settings, {
+    routes,
+    requestLog,
+    inference: models.inference,
+    connections,
+  });
+  return createGateway({
+    ...rest,
+    routes,
+    services: {
+      ...models,
+      ...approval,
+      ...reach,
+      inference: withLateStreams(models.inference, clock.setTimer),
+      responses: createResponseStore({ database, now }),
+      keys: identity,
+      appOrigin: settings['pairing.appOrigin'] ?? undefined,
+      requestLog,
+      metrics,
+      control,
+      storage,
+      now,
+    },
+    ...callerOptions(settings),
+    agents: builtInAgentOnly,
+    recorder,
+    onRefusal: (reason) => identity.refusals.note(reason),
+    onError: (error) => storage.note(error),
+    warn: (message, details) => say(`${message}: ${JSON.stringify(details)}`),
+  });
+}

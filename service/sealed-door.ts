@@ -1,0 +1,41 @@
+/** The door of paired devices. */
+import { findDiskFault } from '../core/storage/disk-fault.ts';
+import { routeBodyBytes } from '../gateway/find-target.ts';
+import { lateDoor } from '../gateway/sealed/late-door.ts';
+import type { DoorOptions, SealedDoor } from '../gateway/sealed/sealed-door.ts';
+import type { IdentityService } from './identity-service.ts';
+import type { Start } from './start.ts';
+import type { Storage } from './storage.ts';
+
+interface DoorParts extends Pick<DoorOptions, 'database' | 'now' | 'approvals' | 'gatewayFacts' | 'run'> {
+  readonly identity: Pick<IdentityService, 'openPairings'>;
+  readonly storage: Storage['storage'];
+}
+
+export function openDoor({ settings, clock, say, onClose }: Start, parts: DoorParts): SealedDoor {
+  const { identity, storage, ...rest } = parts;
+  const door = lateDoor(async () => {
+    const [{ createSealedDoor }, { gatewayCrypto }] = await Promise.all([
+      import('../gateway/sealed/sealed-door.ts'),
+      import('../channel/node/crypto.ts'),
+    ]);
+    return createSealedDoor({
+      ...clock,
+      ...rest,
+      openPairings: () => identity.openPairings(),
+      crypto: () => gatewayCrypto(settings['channel.crypto']),
+      codePairing: {
+        isOffered: settings['pairing.discovery'],
+        agentIndex: settings['pairing.defaultAgent'] ?? undefined,
+      },
+      maxBodyBytes: (method, path) => routeBodyBytes(method, path),
+      tickMs: settings['channel.streamTickMs'],
+      onError(error) {
+        storage.note(error);
+        if (findDiskFault(error) === undefined) say('A sealed call has failed inside the service.');
+      },
+    });
+  });
+  onClose(() => door.close());
+  return door;
+}

@@ -1,0 +1,28 @@
+/** What every area of the service is opened with, and how one says that it can't be. */
+import type { Settings } from '../core/config/settings.ts';
+import type { DoorOptions } from '../gateway/sealed/sealed-door.ts';
+import type { CloseStack } from './close-stack.ts';
+
+/** What a service needs of whoever starts it. */
+export interface ServiceContext {
+  /** `SVC_HOME`. */
+  readonly home: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** A line for the owner. */
+  readonly say: (words: string) => void;
+}
+
+/** The clock of sealed sessions and calls. */
+export type ServiceClock = Pick<DoorOptions, 'now' | 'elapsed' | 'setTimer'>;
+
+export interface Start extends ServiceContext, Pick<CloseStack, 'onClose'> {
+  readonly settings: Settings;
+  readonly clock: ServiceClock;
+  /** Fires when the service is to end: nobody new comes in, and nobody waits for the owner any more. */
+  readonly stopping: AbortSignal;
+}
+
+/** Why the service does not start, for its owner. */
+export class StartError extends Error {
+  override readonly name = 'StartError';
+}

@@ -1,0 +1,24 @@
+/** Where things are kept, whether they can be at the moment, and the time by which they expire. */
+import { BUSY_TIMEOUT_MS, openDatabase, probeWrite, setBusyTimeout, type Database } from '../core/storage/database.ts';
+import { openDurableClock } from '../core/storage/durable-clock.ts';
+import { createStorageHealth, type StorageHealth } from '../core/storage/storage-health.ts';
+import type { Start } from './start.ts';
+
+export interface Storage {
+  readonly database: Database;
+  readonly storage: StorageHealth;
+  /** Milliseconds since 1970, by which things expire. */
+  readonly now: () => number;
+}
+
+export function openStorage({ home, clock, say, onClose }: Start): Storage {
+  const database = openDatabase(home);
+  onClose(() => void database.close());
+  const storage = createStorageHealth({ ...clock, probe: () => probeWrite(database), say });
+  onClose(() => storage.close());
+  const durableClock = openDurableClock({ ...clock, database, onError: (error) => storage.note(error) });
+  onClose(() => durableClock.close());
+  // What is written last may wait: nobody waits for it any more.
+  onClose(() => setBusyTimeout(database, BUSY_TIMEOUT_MS.ofCommand));
+  return { database, storage, now: () => durableClock.now() };
+}
