@@ -24,7 +24,7 @@ Usage: postern <command> [options]
 Commands:
 ${commands.map((command) => `  ${command.name.padEnd(10)} ${command.summary}`).join('\n')}
 
-  postern <command> --help   tells more of one command
+  postern <command> --help   shows how to use a command
   postern --version          prints the version
 
 Example:
@@ -43,7 +43,7 @@ export async function run(argv: readonly string[]): Promise<void> {
   const { stdout, stderr } = process;
   const output = watchOutput({ stdout, stderr, onLost: () => stopSignal.abort() });
   const environment = { ...process.env };
-  // No process that is started from here has any business with it.
+  // No child process needs it.
   delete process.env['SVC_VAULT_PASSPHRASE'];
   const context: CommandContext = {
     terminal: processTerminal(stopSignal.signal),
@@ -58,9 +58,9 @@ export async function run(argv: readonly string[]): Promise<void> {
   process.off('SIGTERM', onSignal);
   await Promise.all([flushed(stdout), flushed(stderr)]);
   const loss = output.loss();
-  if (loss !== undefined) context.terminal.say(`postern: what it prints can't be written (${loss}).`);
+  if (loss !== undefined) context.terminal.say(`postern: the output can't be written (${loss}).`);
   process.exitCode = loss === undefined ? code : 1;
-  // A connection that a library keeps for later, or still tries to make, is nothing to wait for.
+  // A connection that a library keeps alive, or is still trying to make, would hold the process up.
   process.exit();
 }
 
@@ -111,12 +111,12 @@ async function runCommand(command: Command, args: readonly string[], context: Co
 async function takeHome({ home, terminal }: CommandContext): Promise<void> {
   const corrected = await secureHome(home, process.getuid?.());
   if (corrected.length > 0)
-    terminal.say(`Others could use ${corrected.join(', ')}. That is put right: only you can now.`);
+    terminal.say(`Other users had access to ${corrected.join(', ')}. Now only you have.`);
 }
 
 function explain(error: unknown, command: Command, { terminal, home }: CommandContext): ExitCode {
   if (isMisuse(error)) {
-    terminal.say(`postern: ${error.message}\n"postern ${command.name} --help" tells more.`);
+    terminal.say(`postern: ${error.message}\nSee "postern ${command.name} --help".`);
     return 2;
   }
   const explained = isForOwner(error) ? error : explainDiskError(error, home);

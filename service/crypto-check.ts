@@ -1,4 +1,4 @@
-/** Whether the cryptography of this machine computes right, before anybody is let in by it. */
+/** Self-tests of this machine's cryptography, before it decides who is let in. */
 import { hasOpensslMlKem768, isOpensslMlKemRight } from '../channel/node/openssl-ml-kem.ts';
 import { platformCrypto } from '../channel/node/platform-crypto.ts';
 import { findWrongPrimitive } from '../channel/primitive-test.ts';
@@ -6,8 +6,9 @@ import type { Settings } from '../core/config/settings.ts';
 import { StartError } from './start.ts';
 
 /**
- * All that this Node computes for the channel, in a few milliseconds; more, where the owner has chosen another
- * implementation. Where Node has no ML-KEM, that one comes with the program, and is tested with the first device.
+ * Tests all that Node computes for the channel, which takes a few milliseconds; or all of the JavaScript implementation,
+ * where the owner has chosen that one, which takes longer. Where Node has no ML-KEM, the JavaScript one is used, and
+ * tested when the first device comes.
  * @throws {StartError}
  */
 export async function checkCrypto(choice: Settings['channel.crypto']): Promise<void> {
@@ -16,7 +17,7 @@ export async function checkCrypto(choice: Settings['channel.crypto']): Promise<v
   const wrong = findWrongPrimitive(platformCrypto) ?? (isMlKemWrong ? 'ML-KEM-768' : undefined);
   if (wrong === undefined) return;
   throw new StartError(
-    `${wrong} computes wrong in this Node (${process.version}, OpenSSL ${process.versions.openssl}), so the service does not start. Update Node; until then another implementation can be used: "postern settings set channel.crypto noble".`,
+    `${wrong} fails its self-test in this Node (${process.version}, OpenSSL ${process.versions.openssl}), so the service does not start. Update Node, or use another implementation until then: "postern settings set channel.crypto noble".`,
   );
 }
 

@@ -1,6 +1,6 @@
 /**
- * What nobody foresaw, in words: what kind of error it was and at which line of ours. Its message stays unsaid, since it
- * may quote a prompt or a key.
+ * An unexpected error in words: its type, and the line of our code. Its message is left out, since it may quote a prompt
+ * or a key.
  */
 
 /** One line for the owner. */
@@ -8,7 +8,7 @@ export function internalErrorText(error: unknown): string {
   const kind = error instanceof Error ? error.name : typeof error;
   const line = error instanceof Error ? placeOf(error) : undefined;
   const where = line === undefined ? '' : ` at ${line}`;
-  return `postern: something went wrong inside (${kind}${where}). Please report that line.`;
+  return `postern: internal error (${kind}${where}). Please report this line.`;
 }
 
 /** The innermost frame, as `file.js:line:column`. */
@@ -23,13 +23,13 @@ interface LastResortOptions {
 }
 
 /**
- * For what escaped every handler. A promise that nobody waited for costs nobody anything, so it is said and the program
- * goes on; after an exception in the middle of something nobody knows what is half done, so the program ends.
+ * For what no handler caught. After an unhandled rejection the program reports it and goes on: nothing waited for that
+ * promise. After an uncaught exception it ends, since nobody knows what is half done.
  */
 export function installLastResort({ say, end }: LastResortOptions): void {
   process.on('unhandledRejection', (reason) => say(internalErrorText(reason)));
   process.on('uncaughtException', (error) => {
-    say(`${internalErrorText(error)}\nPostern ends; start it again.`);
+    say(`${internalErrorText(error)}\nPostern stops. Start it again.`);
     end();
   });
 }

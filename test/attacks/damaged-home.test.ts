@@ -115,7 +115,7 @@ describe('a folder that others may use', () => {
     await chmod(join(home, 'state.db'), 0o664);
     await chmod(join(home, 'vault.key'), 0o644);
     const server = await startServer({ home });
-    expect(server.log()).toContain(`Others could use ${home}, ${home}/vault.key, ${home}/state.db.`);
+    expect(server.log()).toContain(`Other users had access to ${home}, ${home}/vault.key, ${home}/state.db.`);
     expect(await Promise.all(['.', 'state.db', 'vault.key'].map(modeOf))).toEqual(['700', '600', '600']);
     await server.stop();
     expect((await cli('keys', 'list')).stderr).toBe('');

@@ -37,7 +37,7 @@ test.each([
 ])('"%s" is misuse, in plain words', async (line, words) => {
   const { code, stdout, stderr } = await cli(...line.split(' '));
   expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: expect.stringContaining(words) });
-  expect(stderr).toMatch(/^postern: .*\n"postern \w+ --help" tells more\.\n$/);
+  expect(stderr).toMatch(/^postern: .*\nSee "postern \w+ --help"\.\n$/);
   expect(stderr).not.toMatch(/Too big|Invalid input|^\s+at /m);
 });
 
