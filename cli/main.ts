@@ -110,8 +110,7 @@ async function runCommand(command: Command, args: readonly string[], context: Co
 /** Before anything in it is read or written. @throws {HomeError} */
 async function takeHome({ home, terminal }: CommandContext): Promise<void> {
   const corrected = await secureHome(home, process.getuid?.());
-  if (corrected.length > 0)
-    terminal.say(`Other users had access to ${corrected.join(', ')}. Now only you have.`);
+  if (corrected.length > 0) terminal.say(`Other users had access to ${corrected.join(', ')}. Now only you have.`);
 }
 
 function explain(error: unknown, command: Command, { terminal, home }: CommandContext): ExitCode {

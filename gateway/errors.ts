@@ -14,6 +14,7 @@ export type RequestErrorCode =
   | 'approval_settled'
   | 'bad_request'
   | 'body_too_large'
+  | 'channel_unavailable'
   | 'headers_too_large'
   | 'idempotency_key_reused'
   | 'identity_unavailable'
@@ -85,6 +86,7 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   internal: { status: 500, type: 'internal_error' },
   engine_failed: { status: 500, type: 'internal_error' },
   not_implemented: { status: 501, type: 'invalid_request_error' },
+  channel_unavailable: { status: 503, type: 'internal_error' },
   identity_unavailable: { status: 503, type: 'internal_error' },
   insufficient_resources: { status: 503, type: 'insufficient_resources' },
   overloaded: { status: 503, type: 'insufficient_resources' },

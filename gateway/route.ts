@@ -114,6 +114,8 @@ export interface ServerControl {
   readonly version: string;
   readonly startedAtMs: number;
   connections(): ConnectionCounts;
+  /** Since when no device is let in, in milliseconds since 1970, where the channel's cryptography fails. */
+  channelFailedAtMs(): number | undefined;
   /** Begins a clean shutdown; returns at once. */
   shutDown(): void;
 }

@@ -22,10 +22,14 @@ export async function checkCrypto(choice: Settings['channel.crypto']): Promise<v
 }
 
 async function checkNoble(): Promise<void> {
-  const { gatewayCrypto } = await import('../channel/node/crypto.ts');
+  const { gatewayCrypto, SelfTestError } = await import('../channel/node/crypto.ts');
   try {
     gatewayCrypto('noble');
   } catch (error) {
-    throw new StartError(error instanceof Error ? error.message : String(error));
+    if (!(error instanceof SelfTestError)) throw error;
+    throw new StartError(
+      `${error.message} in the JavaScript that "channel.crypto" chooses, so the service does not start. Install Postern ` +
+        `and Node (${process.version}) again, or use Node's own: "postern settings set channel.crypto node".`,
+    );
   }
 }

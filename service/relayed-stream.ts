@@ -1,6 +1,7 @@
 /** What comes through a relay, handed to the same door as what comes over HTTP. The caller is never more than a device. */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { PAIRING_BODY_BYTES, PUBLIC_BODY_BYTES, SESSION_BODY_BYTES } from '../gateway/bounds.ts';
+import { RequestError } from '../gateway/errors.ts';
 import type { SealedDoor, SealedOp } from '../gateway/sealed/sealed-door.ts';
 import type { TunnelStream } from '../relay-client/tunnel-stream.ts';
 import { RELAY_CODE, RelayError } from '../relay/wire/codes.ts';
@@ -41,7 +42,9 @@ export async function admitStream(stream: TunnelStream, { door, setTimer }: Insi
   try {
     await stream.answer(door.handle(entrance.op, source, bounded(stream, entrance.maxBytes, setTimer)));
   } catch (error) {
-    if (!(error instanceof RelayError)) throw error;
+    // What is closed at the moment has told its owner why.
+    if (error instanceof RequestError) stream.reset(RELAY_CODE.internal);
+    else if (!(error instanceof RelayError)) throw error;
   }
 }
 

@@ -3,6 +3,7 @@ import { findDiskFault } from '../core/storage/disk-fault.ts';
 import { routeBodyBytes } from '../gateway/find-target.ts';
 import { lateDoor } from '../gateway/sealed/late-door.ts';
 import type { DoorOptions, SealedDoor } from '../gateway/sealed/sealed-door.ts';
+import type { ChannelCrypto } from './channel-crypto.ts';
 import type { IdentityService } from './identity-service.ts';
 import type { Start } from './start.ts';
 import type { Storage } from './storage.ts';
@@ -10,10 +11,11 @@ import type { Storage } from './storage.ts';
 interface DoorParts extends Pick<DoorOptions, 'database' | 'now' | 'approvals' | 'gatewayFacts' | 'run'> {
   readonly identity: Pick<IdentityService, 'openPairings'>;
   readonly storage: Storage['storage'];
+  readonly channelCrypto: ChannelCrypto;
 }
 
 export function openDoor({ settings, clock, say, onClose }: Start, parts: DoorParts): SealedDoor {
-  const { identity, storage, ...rest } = parts;
+  const { identity, storage, channelCrypto, ...rest } = parts;
   const door = lateDoor(async () => {
     const [{ createSealedDoor }, { gatewayCrypto }] = await Promise.all([
       import('../gateway/sealed/sealed-door.ts'),
@@ -23,7 +25,7 @@ export function openDoor({ settings, clock, say, onClose }: Start, parts: DoorPa
       ...clock,
       ...rest,
       openPairings: () => identity.openPairings(),
-      crypto: () => gatewayCrypto(settings['channel.crypto']),
+      crypto: () => channelCrypto.get(() => gatewayCrypto(settings['channel.crypto'])),
       codePairing: {
         isOffered: settings['pairing.discovery'],
         agentIndex: settings['pairing.defaultAgent'] ?? undefined,

@@ -17,6 +17,7 @@ import { createRunToken } from '../gateway/run-token.ts';
 import { createInnerWay } from '../gateway/sealed/inner-request.ts';
 import type { SealedDoor } from '../gateway/sealed/sealed-door.ts';
 import { openApprovals, type Approvals } from './approvals.ts';
+import { createChannelCrypto } from './channel-crypto.ts';
 import { CloseStack } from './close-stack.ts';
 import { checkCrypto } from './crypto-check.ts';
 import { gatewayFacts } from './gateway-facts.ts';
@@ -109,10 +110,24 @@ async function open(start: Start, { peers, shutDown }: FromOutside): Promise<Are
   const relays = await openRelays(start, { ...kept, identity });
   const facts: Services['gatewayFacts'] = (key) => gatewayFacts(key, { ...listener.place(), relays: relays.list() });
   const inner = createInnerWay();
-  const door = openDoor(start, { ...kept, ...approval, identity, gatewayFacts: facts, run: inner.run });
+  const channelCrypto = createChannelCrypto({ now: Date.now, say: start.say });
+  const door = openDoor(start, {
+    ...kept,
+    ...approval,
+    identity,
+    channelCrypto,
+    gatewayFacts: facts,
+    run: inner.run,
+  });
   const live = createLiveRequests({ setTimer: setProcessTimer });
   const runToken = createRunToken();
-  const control = { version, startedAtMs, connections: () => listener.counts(), shutDown };
+  const control = {
+    version,
+    startedAtMs,
+    connections: () => listener.counts(),
+    channelFailedAtMs: () => channelCrypto.failedAtMs(),
+    shutDown,
+  };
   const reach = { gatewayFacts: facts, door, relays };
   const parts = { kept, models, approval, identity, requestLog, reach, control };
   const handle = openGateway(start, { ...parts, inner, live, peers, runToken });

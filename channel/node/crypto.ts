@@ -11,18 +11,25 @@ import { platformCrypto, randomBytes } from './platform-crypto.ts';
 
 export type CryptoChoice = 'node' | 'noble';
 
+export class SelfTestError extends Error {
+  override readonly name = 'SelfTestError';
+  /** What gave a wrong answer. */
+  readonly failed: string;
+
+  constructor(failed: string) {
+    super(`${failed} fails its self-test`);
+    this.failed = failed;
+  }
+}
+
 /**
  * The provider of the owner's choice, once it has passed the self-test.
- * @throws Error if it has not. There is no falling back: a library that computes something else than it did when it
+ * @throws {SelfTestError} if it has not. There is no falling back: a library that computes something else than it did when it
  * was tested is a reason to stop and look, not to go on with another.
  */
 export function gatewayCrypto(choice: CryptoChoice, provider = PROVIDERS[choice]()): Crypto {
   const failed = findWrongPrimitive(provider) ?? failedKnownAnswer(provider);
-  if (failed !== undefined) {
-    throw new Error(
-      `the ${choice} cryptography of this machine gives a wrong answer (${failed}); the gateway won't start`,
-    );
-  }
+  if (failed !== undefined) throw new SelfTestError(failed);
   return provider;
 }
 

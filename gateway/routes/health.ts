@@ -41,10 +41,17 @@ export const health: Route = {
 };
 
 /** What does not work as it should; strangers are told that the service is there, and no more. */
-function troubles({ storage }: Services): readonly object[] {
+function troubles({ storage, control }: Services): readonly object[] {
   const trouble = storage.trouble();
-  if (trouble === undefined) return [];
-  return [{ reason: reasonOf(trouble.fault), since: new Date(trouble.sinceMs).toISOString() }];
+  const channelFailedAtMs = control.channelFailedAtMs();
+  return [
+    ...(trouble === undefined ? [] : [degraded(reasonOf(trouble.fault), trouble.sinceMs)]),
+    ...(channelFailedAtMs === undefined ? [] : [degraded('channel_crypto', channelFailedAtMs)]),
+  ];
+}
+
+function degraded(reason: string, sinceMs: number): object {
+  return { reason, since: new Date(sinceMs).toISOString() };
 }
 
 /** Parts of the service that do not exist yet say false, 0 or nothing. */

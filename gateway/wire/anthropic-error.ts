@@ -48,6 +48,7 @@ const TYPES: Readonly<Record<ErrorCode, AnthropicErrorType>> = {
   internal: 'api_error',
   engine_failed: 'api_error',
   // What a client may repeat later, unchanged: those that are 503.
+  channel_unavailable: 'overloaded_error',
   identity_unavailable: 'overloaded_error',
   insufficient_resources: 'overloaded_error',
   overloaded: 'overloaded_error',
