@@ -93,6 +93,7 @@ function runnerEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 interface Handlers extends CallOptions {
+  readonly whole: boolean;
   readonly onPart: (part: ModelStreamPart) => void;
   readonly onFailure: (error: unknown) => void;
 }
@@ -157,6 +158,7 @@ class RunnerProcess {
     const output = openStream(() => giveUp());
     const giveUp = this.#begin(request, {
       ...options,
+      whole: false,
       onPart: (part) => {
         started.resolve(output.stream);
         output.write(part);
@@ -176,12 +178,12 @@ class RunnerProcess {
         const answer = add(part);
         if (answer !== undefined) resolve(answer);
       };
-      this.#begin(request, { ...options, onPart, onFailure: reject });
+      this.#begin(request, { ...options, whole: true, onPart, onFailure: reject });
     });
   }
 
   /** @returns what to call when nobody wants the answer any more */
-  #begin(request: GenerateRequest, { signal, onSettled, onPart, onFailure, observer }: Handlers): () => void {
+  #begin(request: GenerateRequest, { whole, signal, onSettled, onPart, onFailure, observer }: Handlers): () => void {
     if (this.#exit !== undefined) {
       onSettled();
       onFailure(this.#exit);
@@ -218,7 +220,7 @@ class RunnerProcess {
       },
     });
     signal?.addEventListener('abort', abort, { once: true });
-    this.#outbox.post({ type: 'generate', id, request });
+    this.#outbox.post({ type: 'generate', id, request, whole });
     if (signal?.aborted === true) abort();
     return giveUp;
   }

@@ -7,6 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { ServiceError } from '../../errors.ts';
 import { freeGpuBytes, loadEngine, type Engine } from './engine.ts';
 import { damagedModel } from './gguf-header.ts';
+import { holdParts } from './held-parts.ts';
 import type { ModelStreamPart } from '../model-port.ts';
 import { createOutbox } from './outbox.ts';
 import {
@@ -55,13 +56,15 @@ function refuseLoad(error: unknown): void {
   process.send?.(encodeFromRunner([refusal]), undefined, undefined, () => process.exit(1));
 }
 
-async function generate(id: number, request: GenerateRequest): Promise<void> {
+async function generate({ id, request, whole }: Extract<ToRunner, { type: 'generate' }>): Promise<void> {
   const abort = new AbortController();
   running.set(id, abort);
+  const post = (part: ModelStreamPart): void => outbox.post({ type: 'part', id, part });
+  const held = holdParts(post);
   try {
     if (engine === undefined) throw new TypeError('generate came before load');
-    const emit = (part: ModelStreamPart): void => outbox.post({ type: 'part', id, part });
-    await engine.generate(request, { signal: abort.signal, emit });
+    await engine.generate(request, { signal: abort.signal, emit: whole ? held.emit : post });
+    held.end();
   } catch (error) {
     outbox.post({ type: 'failed', id, failure: abort.signal.aborted ? GIVEN_UP : failureOf(error) });
   } finally {
@@ -109,7 +112,7 @@ function receive(message: ToRunner): void {
     case 'load':
       return void load(message.request);
     case 'generate':
-      return void generate(message.id, message.request);
+      return void generate(message);
     case 'count':
       return void count(message.id, message.request);
     case 'abort':

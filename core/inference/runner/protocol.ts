@@ -71,7 +71,8 @@ export interface Failure {
 export type ToRunner =
   | { readonly type: 'probe' }
   | { readonly type: 'load'; readonly request: LoadRequest }
-  | { readonly type: 'generate'; readonly id: number; readonly request: GenerateRequest }
+  /** Nobody reads the parts of a `whole` answer before the last of them; see `held-parts.ts`. */
+  | { readonly type: 'generate'; readonly id: number; readonly request: GenerateRequest; readonly whole: boolean }
   | { readonly type: 'count'; readonly id: number; readonly request: GenerateRequest }
   | { readonly type: 'abort'; readonly id: number };
 
