@@ -3,8 +3,8 @@
  * another machine. What is ours is put right; what is another's is refused, since whoever owns it can read it anyway.
  */
 import { constants, type Stats } from 'node:fs';
-import { lstat, open, realpath, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { lstat, open, readlink, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 import { isRecord } from '../json.ts';
 import { HomeError } from './home-error.ts';
 
@@ -51,6 +51,7 @@ export async function secureHome(home: string, user: number | undefined): Promis
   const link = await ifThere(lstat(home));
   if (link !== undefined) assertOurs(home, link, user);
   assertOurs(home, folder, user);
+  if (link?.isSymbolicLink() === true) await assertSafeWay(home, user);
   const files = await Promise.all(FILES.map((name) => findFile(join(home, name), { user, home, folder })));
   // The folder goes first: from then on nobody else can put anything in a file's place.
   if (isShared(folder)) await restrict(home, { mode: FOLDER_MODE, flags: constants.O_DIRECTORY, user });
@@ -111,21 +112,47 @@ async function assertSafeLink(path: string, link: Stats, { home, folder, user }:
   const target = await ifThere(realpath(path));
   if (target === undefined) throw new HomeError(`${path} is a link that leads nowhere. Mend it, or delete it.`);
   assertOurs(target, await stat(target), user);
-  const exposed = await findExposed(target, user);
+  await assertSafeWay(path, user);
+}
+
+/** @throws {HomeError} where others could make a link lead somewhere else, or change what it leads to */
+async function assertSafeWay(path: string, user: number): Promise<void> {
+  const exposed = await findExposed(path, user);
   if (exposed === undefined) return;
   throw new HomeError(
-    `${path} is a link to ${target}, and others can change ${exposed}. Keep it where only you can write, or put a file ` +
-      'in place of the link.',
+    `${path} is a link to ${await realpath(path)}, and others can change ${exposed}. Keep it where only you can write, ` +
+      'or put what it leads to in place of the link.',
   );
 }
 
-/** @returns the path itself, or a folder above it, that lets others change the file or put another one in its place */
+/**
+ * Follows a path as the system does, over all links. It has to lead somewhere.
+ * @returns the first folder, link or file on the way that others can change, or put another one in the place of
+ */
 async function findExposed(path: string, user: number): Promise<string | undefined> {
-  const found = await stat(path);
+  let folder: string = sep;
+  let names = namesIn(join(await realpath(dirname(path)), basename(path)));
+  for (;;) {
+    const [name, ...later] = names;
+    if (name === undefined) return undefined;
+    const next = join(folder, name);
+    const found = await lstat(next);
+    if (isExposed(found, user)) return next;
+    const target = found.isSymbolicLink() ? await readlink(next) : undefined;
+    names = [...namesIn(target ?? ''), ...later];
+    if (target === undefined) folder = next;
+    else if (isAbsolute(target)) folder = sep;
+  }
+}
+
+function namesIn(path: string): readonly string[] {
+  return path.split(sep).filter((name) => name !== '' && name !== '.');
+}
+
+function isExposed(found: Stats, user: number): boolean {
+  if (found.uid !== user && found.uid !== ROOT) return true;
   const isSticky = found.isDirectory() && (found.mode & STICKY) !== 0;
-  const isWritable = (found.mode & WRITE_OF_GROUP_AND_OTHERS) !== 0 && !isSticky;
-  if (isWritable || (found.uid !== user && found.uid !== ROOT)) return path;
-  return dirname(path) === path ? undefined : findExposed(dirname(path), user);
+  return !found.isSymbolicLink() && (found.mode & WRITE_OF_GROUP_AND_OTHERS) !== 0 && !isSticky;
 }
 
 /** @returns undefined where there is no such file, or a link does not lead to one */

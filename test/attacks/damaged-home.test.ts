@@ -173,6 +173,35 @@ describe('a folder that others may use', () => {
     expect(await cli('keys', 'create')).toMatchObject({ code: 0 });
   });
 
+  test.runIf(isRoot).each([
+    ['that another user made', async (link: string) => lchown(link, NOBODY, NOBODY), ''],
+    ['that another user could exchange', async (link: string) => chmod(resolve(link, '..'), 0o777), '..'],
+  ])('may hold no link that leads over a link %s', async (_, expose, exposed) => {
+    const [between, disk] = [join(folder, 'between'), join(folder, 'disk')];
+    for (const made of [between, disk, home]) await mkdir(made, { mode: 0o700 });
+    await writeFile(join(disk, 'state.db'), '', { mode: 0o600 });
+    await symlink('../disk/state.db', join(between, 'first'));
+    await symlink('first', join(between, 'second'));
+    await symlink(join(between, 'second'), join(home, 'state.db'));
+    expect(await cli('keys', 'create')).toMatchObject({ code: 0 });
+    await expose(join(between, 'first'));
+    expectWords(
+      await cli('keys', 'create'),
+      `${home}/state.db is a link to ${disk}/state.db`,
+      `others can change ${resolve(between, 'first', exposed)}.`,
+    );
+  });
+
+  test.runIf(isRoot)('is refused where it is a link that leads over a link that another user made', async () => {
+    const [first, target] = [join(folder, 'first'), join(folder, 'target')];
+    await mkdir(target, { mode: 0o700 });
+    await symlink('target', first);
+    await symlink(first, home);
+    expect(await cli('keys', 'create')).toMatchObject({ code: 0 });
+    await lchown(first, NOBODY, NOBODY);
+    expectWords(await serve(), `${home} is a link to ${target}, and others can change ${first}.`);
+  });
+
   test.runIf(isRoot)('is refused with a link in it that another user made', async () => {
     await madeHome();
     await symlink(join(home, 'vault.json'), join(home, 'paired.json'));
