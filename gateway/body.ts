@@ -118,6 +118,8 @@ const MAX_DRAIN_BYTES = 64 * 1024 * 1024;
 export async function* answerEarly(text: string, request: IncomingMessage, setTimer: SetTimer): AsyncGenerator<string> {
   yield text;
   if (isHeard(request) || request.destroyed) return;
+  // Whoever left off in the middle still listens, and nothing would come to anybody else.
+  request.removeAllListeners('readable');
   let dropped = 0;
   const wait = (): (() => void) => setTimer(ANSWERED_SILENCE_MS, () => request.destroy());
   let cancel = wait();
@@ -141,7 +143,8 @@ function cutOff(): RequestError {
   return new RequestError('bad_request', 'The request was cut off.');
 }
 
-function bodyTooLarge(maxBytes: number): RequestError {
+/** Of a route that takes so much. */
+export function bodyTooLarge(maxBytes: number): RequestError {
   const size = maxBytes >= 1024 * 1024 ? `${maxBytes / 1024 / 1024} MiB` : `${maxBytes / 1024} KiB`;
   return new RequestError('body_too_large', `The body is larger than the ${size} that this route takes.`);
 }

@@ -29,6 +29,7 @@ const MAX_REQUESTS = 64;
 const SENT_HEADERS = [
   'accept',
   'content-type',
+  'content-encoding',
   'range',
   'last-event-id',
   'idempotency-key',

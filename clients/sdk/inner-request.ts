@@ -16,6 +16,7 @@ export interface InnerRequest {
 const SENT_HEADERS = new Set([
   'accept',
   'content-type',
+  'content-encoding',
   'range',
   'last-event-id',
   'idempotency-key',

@@ -11,6 +11,7 @@ import { answerEarly, bodyPieces, checkFraming, declaredLength, isHeard, shortBo
 import { createBodyBudget, type BodyBudget, type BodyLease } from '../body-budget.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { ownerOf } from '../caller.ts';
+import { contentCoding, unpacked } from '../content-coding.ts';
 import { checkContentType } from '../content-type.ts';
 import { corsHeaders, preflightHeaders } from '../cors.ts';
 import { outwardError, refusalError, RequestError } from '../errors.ts';
@@ -112,18 +113,25 @@ class Visit {
 
   /** @returns the body, or its pieces for a route that takes them as they come */
   async #read(found: Judged, maxBytes: number): Promise<RequestBody | AsyncIterable<Uint8Array>> {
-    const { via, method, headers } = this.#exchange;
+    const { via, headers } = this.#exchange;
     const route = this.#target?.wants === 'answer' ? this.#target.route : undefined;
     const keep = isLetIn(found) && route?.handle !== undefined;
-    // What is inside a sealed call was counted there.
-    if (via.kind === 'channel') return readBody(via.body, { keep, takeTurn, lease: UNCOUNTED });
-    const { request } = via;
-    const length = declaredLength(headers);
-    if (length === 0 || method === 'GET' || method === 'HEAD') return new RequestBody({ keep });
+    if (hasNoBody(this.#exchange)) return new RequestBody({ keep });
+    // What is not kept is not unpacked, either.
+    const coding = keep ? contentCoding(headers['content-encoding']) : undefined;
+    const isStream = keep && via.kind === 'socket' && route.readsStream === true;
+    // What is inside a sealed call was counted there, as it came; who reads a stream counts it.
+    const isCounted = coding !== undefined || (via.kind === 'socket' && !isStream);
+    const lease = isCounted ? this.#lease(found) : UNCOUNTED;
+    const unpack = { coding, maxBytes, lease };
+    const reading = { keep, takeTurn, lease };
+    if (via.kind === 'channel') return readBody(unpacked(via.body, unpack), reading);
     const limits = { maxBytes, setTimer: setProcessTimer };
-    if (keep && route.readsStream === true) return bodyPieces(request, limits);
-    const pieces = length > SHORT_BYTES ? bodyPieces(request, limits) : [await shortBody(request, limits)];
-    return readBody(pieces, { keep, takeTurn, lease: this.#lease(found) });
+    if (!isStream && coding === undefined && declaredLength(headers) <= SHORT_BYTES) {
+      return readBody([await shortBody(via.request, limits)], reading);
+    }
+    const pieces = unpacked(bodyPieces(via.request, limits), unpack);
+    return isStream ? pieces : readBody(pieces, reading);
   }
 
   /** Until the exchange is over. */
@@ -228,6 +236,12 @@ const TEXT = 'text/plain; charset=utf-8';
 
 const NO_BODY = new RequestBody({ keep: false });
 const UNCOUNTED: BodyLease = { take: () => Promise.resolve(), release: () => undefined };
+
+/** RFC 9110, 9.3.1: one that comes with GET or HEAD means nothing. */
+function hasNoBody({ via, method, headers }: Exchange): boolean {
+  if (method === 'GET' || method === 'HEAD') return true;
+  return via.kind === 'channel' ? via.body.length === 0 : declaredLength(headers) === 0;
+}
 
 async function* noBody(): AsyncGenerator<Uint8Array> {
   // There is none.

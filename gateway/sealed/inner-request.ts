@@ -33,6 +33,7 @@ type InnerMethod = typeof METHODS extends Set<infer Method> ? Method : never;
 const REQUEST_HEADERS = new Set([
   'accept',
   'content-type',
+  'content-encoding',
   'range',
   'last-event-id',
   'idempotency-key',

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { ANSWERED_SILENCE_MS, answerEarly, SILENT_BODY_MS, shortBody } from '../../gateway/body.ts';
+import { ANSWERED_SILENCE_MS, answerEarly, bodyPieces, SILENT_BODY_MS, shortBody } from '../../gateway/body.ts';
 import { createFakeTime } from '../core/fake-time.ts';
 
 async function arrive(head: string): Promise<{ client: Socket; request: IncomingMessage }> {
@@ -72,4 +72,20 @@ test('a sender that is answered may go on, but does not hold its connection by s
   time.advance(1);
   expect(request.destroyed).toBe(true);
   expect((await over).done).toBe(true);
+});
+
+test('what a reader left off in the middle is read to its end after the answer', async () => {
+  const time = createFakeTime();
+  const { client, request } = await arrive('content-length: 6\r\n\r\nab');
+  const pieces = bodyPieces(request, { ...time, maxBytes: 6 });
+  expect((await pieces.next()).value?.toString()).toBe('ab');
+  void pieces.next();
+  const answer = answerEarly('no', request, time.setTimer);
+  await answer.next();
+  const over = answer.next();
+  client.write('cd');
+  await once(request, 'data');
+  client.write('ef');
+  expect((await over).done).toBe(true);
+  expect(request.complete).toBe(true);
 });
