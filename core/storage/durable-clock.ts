@@ -24,7 +24,7 @@ const MIGRATIONS = [
 ];
 
 export interface DurableClock {
-  /** Milliseconds since 1970: what the clock says, or the latest certain time where that is later. */
+  /** Whole milliseconds since 1970: what the clock says, or the latest certain time where that is later. */
   now(): number;
   /** Keeps it a last time, if it can. */
   close(): void;
@@ -34,7 +34,7 @@ interface ClockOptions {
   readonly database: Database;
   /** What the machine's clock says, in milliseconds since 1970. */
   readonly now: () => number;
-  /** Milliseconds that never go back. */
+  /** Milliseconds that never go back, with fractions. */
   readonly elapsed: () => number;
   readonly setTimer: SetTimer;
   /** When it could not be kept. It is tried again. */
@@ -54,7 +54,8 @@ export function openDurableClock({ database, now, elapsed, setTimer, onError }: 
   };
   keepSoon();
   return {
-    now: () => Math.max(now(), certain.latestMs()),
+    // The monotonic clock has fractions, which tables of whole milliseconds do not take.
+    now: () => Math.floor(Math.max(now(), certain.latestMs())),
     close() {
       cancel();
       attempt(keep, onError);
@@ -62,12 +63,12 @@ export function openDurableClock({ database, now, elapsed, setTimer, onError }: 
   };
 }
 
-/** The same for a program that only looks, or makes one change. @param nowMs what the machine's clock says */
+/** The same for a program that only looks, or makes one change. @param nowMs what the machine's clock says, whole */
 export function durableNow(database: Database, nowMs: number): number {
   return Math.max(nowMs, latestTimeMs(database));
 }
 
-/** For an owner whose clock was ahead, so that nothing is judged by that any more. @param nowMs the right time */
+/** For an owner whose clock was ahead, so that nothing is judged by that any more. @param nowMs the right time, whole */
 export function trustClock(database: Database, nowMs: number): void {
   openMark(database).replace(nowMs);
 }
@@ -91,7 +92,7 @@ function openMark(database: Database) {
   return {
     read: () => readMark(database) ?? 0,
     write: (ms: number) => void advance.run(Math.floor(ms)),
-    replace: (ms: number) => void replace.run(Math.floor(ms)),
+    replace: (ms: number) => void replace.run(ms),
   };
 }
 

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cliPath, runCli, startServer, type TestServer } from '../support/server.ts';
+import { startRelayProcess } from '../support/relay-process.ts';
 import { until } from '../support/wait.ts';
+import { WritingScenario } from '../support/writing-scenario.ts';
 
 const preload = new URL('../support/other-clock.mjs', import.meta.url).href;
 const HOUR_MS = 3_600_000;
@@ -37,6 +39,10 @@ const pass = (ms: number) => turn({ wallMs: offsets.wallMs + ms, monotonicMs: of
 async function start(...args: string[]): Promise<TestServer> {
   // A key is asked for here, too.
   await runCli(['settings', 'set', 'access.requireKeyOnLoopback', 'true'], { SVC_HOME: home });
+  return begin(...args);
+}
+
+async function begin(...args: string[]): Promise<TestServer> {
   const program = ['--import', preload, cliPath, 'serve'];
   const server = await startServer({ home, program, args, environment: { CLOCK_FILE: clockFile() } });
   servers.push(server);
@@ -118,5 +124,24 @@ describe('a clock that was ahead by years', () => {
     server = await restart('--trust-clock');
     expect(await statusWith(server, key)).toBe(200);
     expect(server.log()).not.toContain("machine's clock");
+  });
+});
+
+describe('a clock that is right, for minutes, hours and a day', () => {
+  test('everything is written as in the first minute', async () => {
+    const relay = await startRelayProcess();
+    try {
+      const server = await begin('--relay', relay.origin);
+      // A time is certain after five minutes.
+      for (const minutes of [0, 6, 5 * 60, 20 * 60]) {
+        await pass(minutes * 60_000);
+        const scenario = new WritingScenario(server);
+        await scenario.run();
+        scenario.expectWhole();
+      }
+      expect(server.log()).not.toMatch(/failed|went wrong/);
+    } finally {
+      await relay.end('SIGTERM');
+    }
   });
 });

@@ -35,6 +35,8 @@ afterAll(async () => {
 const modelsOf = (home: string): string => `${home}-models`;
 
 interface Fault {
+  /** 0 for none. */
+  readonly write: number;
   readonly home: string;
   readonly environment: Record<string, string>;
   /** Each write of that run. */
@@ -47,6 +49,7 @@ function newFault(write: number): Fault {
   const home = join(folder, `home-${homes}`);
   const log = join(folder, `writes-${homes}.log`);
   return {
+    write,
     home,
     environment: { SVC_HOME: home, FAIL_WRITE: String(write), FAIL_WRITE_LOG: log },
     writes: async () => (await readFile(log, 'utf8')).trim().split('\n'),
@@ -79,6 +82,7 @@ async function live(fault: Fault): Promise<void> {
     await until(() => /Secrets are in/.test(started.log()));
     try {
       await scenario.run();
+      if (fault.write === 0) scenario.expectWhole();
     } finally {
       await started.stop();
     }

@@ -26,5 +26,7 @@ export function createFastTime(moved: () => number): FastTime {
     time.advance(now === before ? QUIET_MS : BUSY_MS);
     before = now;
   }, 1);
-  return { now: time.now, elapsed: time.now, setTimer: time.setTimer, stop: () => clearInterval(turn) };
+  // As the real one has it: from somewhere, and with fractions.
+  const elapsed = (): number => time.now() - 1_000_000.3;
+  return { now: time.now, elapsed, setTimer: time.setTimer, stop: () => clearInterval(turn) };
 }

@@ -5,6 +5,7 @@
 import { expect } from 'vitest';
 import { gatewayCrypto } from '../../channel/node/crypto.ts';
 import { connect, pair, PosternError, type PairedDevice } from '../../clients/sdk/index.ts';
+import { relayOfInvite } from '../../clients/sdk/relay.ts';
 import { askForInvite } from './invites.ts';
 import type { TestServer } from './server.ts';
 import { until } from './wait.ts';
@@ -51,6 +52,13 @@ export class WritingScenario {
     expect((await this.#ask('/api/tags')).status).toBe(200);
     expect((await this.#ask('/v1/responses/resp_none')).status).toBe(404);
     await until(async () => ((await (await this.#ask('/health')).json()) as { status: string }).status === 'healthy');
+  }
+
+  /** Nothing was refused: the scenario did all that it is there for. */
+  expectWhole(): void {
+    const { keys, revoked, devices, revokedDevices, responses } = this.acknowledged;
+    const counts = [keys, revoked, devices, revokedDevices, responses].map(({ length }) => length);
+    expect(counts).toEqual([2, 1, 1, 1, 1]);
   }
 
   /** After a restart. */
@@ -120,7 +128,9 @@ export class WritingScenario {
       erase: async (name: string) => void entries.delete(name),
     };
     const device = { name: 'a device', platform: 'test' };
-    const pairing = pair(invite, { crypto, storage, device }).catch((error: unknown) => {
+    // A service with a relay names it and nothing else.
+    const transports = relayOfInvite(invite, { crypto });
+    const pairing = pair(invite, { crypto, storage, device, transports }).catch((error: unknown) => {
       expect(error).toBeInstanceOf(PosternError);
       return undefined;
     });
