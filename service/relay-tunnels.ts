@@ -11,6 +11,7 @@ import { createRelayEpochs } from '../identity/node/relay-epochs.ts';
 import type { AllowedTag } from '../relay-client/allow-list.ts';
 import type { ProxyEnvironment } from '../relay-client/proxy.ts';
 import { createRelayTunnel, type RelayTunnel } from '../relay-client/relay-tunnel.ts';
+import { LingeringTags } from './lingering-tags.ts';
 import { watchNetwork } from './network-watch.ts';
 import { admitStream } from './relayed-stream.ts';
 
@@ -43,6 +44,7 @@ interface OpenTunnel {
   readonly origin: string;
   readonly routingId: RoutingId;
   readonly tunnel: RelayTunnel;
+  readonly lingering: LingeringTags;
 }
 
 const DAY_MS = 86_400_000;
@@ -78,6 +80,7 @@ export function createRelayTunnels(options: RelayTunnelsOptions): RelayTunnels {
       isClosed = true;
       cancelRetry();
       network.close();
+      for (const { lingering } of tunnels) lingering.close();
       await Promise.all(tunnels.map(({ tunnel }) => tunnel.close()));
     },
   };
@@ -93,12 +96,17 @@ function openAll(
   const epochs = createRelayEpochs({ database, migrate, now });
   return options.origins.map((origin) => {
     const key = identity.relayKey(origin);
+    const lingering = new LingeringTags({
+      tags: () => tagsOf(pairings, key.routingId, now()),
+      setTimer,
+      onGone: () => tunnel.changed(),
+    });
     const tunnel = createRelayTunnel({
       url: origin,
       origin,
       key,
       nextEpoch: () => epochs.next(origin),
-      tags: () => tagsOf(pairings, key.routingId, now()),
+      tags: () => lingering.list(),
       onStream: (stream) => admitStream(stream, { door, setTimer }),
       environment,
       say,
@@ -106,7 +114,7 @@ function openAll(
       setTimer: (run, delayMs) => setTimer(delayMs, run),
       random,
     });
-    return { origin, routingId: key.routingId, tunnel };
+    return { origin, routingId: key.routingId, tunnel, lingering };
   });
 }
 

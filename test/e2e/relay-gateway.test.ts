@@ -5,6 +5,8 @@ import { deriveInviteKeys } from '../../channel/invite.ts';
 import { asRoutingId, type RoutingId } from '../../channel/keys.ts';
 import { gatewayCrypto } from '../../channel/node/crypto.ts';
 import { deriveRelayTag, tagDay } from '../../channel/relay-tag.ts';
+import { describeInvite, pair } from '../../clients/sdk/index.ts';
+import { relayOfInvite } from '../../clients/sdk/relay.ts';
 import { resolveSettings } from '../../core/config/settings.ts';
 import type { RelayResource } from '../../gateway/relays.ts';
 import { routes } from '../../gateway/routes.ts';
@@ -104,6 +106,27 @@ test('a device that was paired without it learns of it by asking, and nobody els
     expect((await fetch(`${service.url}${prefix}${HOME_PATH}`)).status).toBe(404);
   }
 });
+
+test('a device that the owner says no to is told so, and the invite opens no way any more', async () => {
+  const asked = await fetch(`${service.url}/admin/invites`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ needs_approval: true }),
+  });
+  const { code } = (await asked.json()) as { code: string };
+  const pairing = pair(code, {
+    crypto,
+    device: { name: 'a phone', platform: 'test' },
+    storage: { read: async () => undefined, write: async () => undefined, erase: async () => undefined },
+    transports: relayOfInvite(code, { crypto }),
+  });
+  const failure = pairing.catch((error: unknown) => error);
+  const waiting = () => service.running.approvals.list()[0];
+  service.running.approvals.decide((await until(waiting)).id, 'denied');
+  expect(await failure).toMatchObject({ code: 'pairing_denied' });
+  const tag = deriveInviteKeys(crypto, describeInvite(code).code.secret).relayTag(routingId);
+  await until(async () => (await joinWith(tag).catch(() => 'refused')) === 'refused');
+}, 30_000);
 
 test('an invite’s tag pairs, and opens no session of a device that is paired', async () => {
   const device = await pairThroughRelay();
