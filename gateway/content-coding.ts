@@ -43,7 +43,7 @@ export function contentCoding(header: string | undefined): Coding | undefined {
   if (name === '' || name === 'identity') return undefined;
   const coding = CODINGS.find((one) => one.name === (SAME[name] ?? name));
   if (coding !== undefined) return coding;
-  throw new RequestError('unsupported_media_type', `The body may be compressed by one of ${NAMES}, or not at all.`, {
+  throw new RequestError('unsupported_media_type', `Send the body as it is, or compressed with one of ${NAMES}.`, {
     headers: { 'accept-encoding': NAMES },
   });
 }

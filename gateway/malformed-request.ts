@@ -33,7 +33,7 @@ function errorOf(error: unknown): RequestError {
   switch (code) {
     case 'HPE_INVALID_METHOD':
       return namesMethod(rawPacket, bytesParsed)
-        ? new RequestError('not_implemented', 'There is no such method.')
+        ? new RequestError('not_implemented', 'This server does not know the method.')
         : noRequest();
     case 'HPE_HEADER_OVERFLOW':
       return new RequestError('headers_too_large', 'The request line and the headers are larger than 16 KiB together.');
@@ -58,5 +58,5 @@ const LINE_FEED = 10;
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]+ \S+ HTTP\/1\.[01]\r?$/;
 
 function noRequest(): RequestError {
-  return new RequestError('bad_request', 'What came is no HTTP/1.1 request.');
+  return new RequestError('bad_request', 'This is not a valid HTTP/1.1 request.');
 }

@@ -138,6 +138,8 @@ async function sendFailure(error: unknown, request: IncomingMessage, response: S
   const text = JSON.stringify(encodeFailure(failure, request.url ?? ''));
   response.writeHead(failure.status, {
     ...failure.headers,
+    // What of the body may still come would be taken for the next request, or waited for in vain.
+    ...(request.complete ? {} : { connection: 'close' }),
     'content-type': 'application/json; charset=utf-8',
     'content-length': Buffer.byteLength(text),
   });

@@ -13,5 +13,5 @@ function remedy(path: string): string {
   if (withoutAlias(rest) !== rest) {
     return 'It has more than one prefix (/v1, /api): leave one out of the base URL of the client.';
   }
-  return 'GET /openapi.json lists the addresses that there are.';
+  return 'GET /openapi.json lists all endpoints.';
 }

@@ -268,7 +268,9 @@ function methodsOf(siblings: readonly Route[]): string {
 
 function otherMethod({ siblings }: Target): RequestError {
   const allow = methodsOf(siblings);
-  return new RequestError('method_not_allowed', `This address takes ${allow}.`, { headers: { allow } });
+  return new RequestError('method_not_allowed', `Method not allowed: this endpoint takes ${allow}.`, {
+    headers: { allow },
+  });
 }
 
 /** What failed and where, without the message: an unexpected error's may quote the prompt or a key. */

@@ -12,6 +12,7 @@ import { MAX_BODY_BYTES } from '../../../clients/connect/request-body.ts';
 import { setProcessTimer } from '../../../core/timer.ts';
 import { untoldPeers } from '../../../gateway/peer-process.ts';
 import { PosternError } from '../../../clients/sdk/index.ts';
+import { rawConnection, rawRequest } from '../../support/raw-connection.ts';
 import { until } from '../../support/wait.ts';
 import { ask } from './raw-request.ts';
 
@@ -149,6 +150,15 @@ describe('a body', () => {
     const answer = await ask(port, { method: 'POST', headers, body: Buffer.alloc(MAX_BODY_BYTES + 1) });
     expect(answer).toMatchObject({ status: 413, body: expect.stringContaining('body_too_large') });
     expect(asked).toHaveLength(0);
+  });
+
+  test('answered before it is whole, it says that its connection ends', async () => {
+    const { port } = await start(fine);
+    const { socket, receives } = await rawConnection(port);
+    const headers = { 'content-length': String(MAX_BODY_BYTES + 1) };
+    socket.write(rawRequest({ method: 'POST', path: '/v1/models', headers }));
+    expect(await receives(/^HTTP\/1\.1 413 [^]*\r\n\r\n\{/)).toMatch(/\r\nconnection: close\r\n/i);
+    socket.destroy();
   });
 });
 
