@@ -53,8 +53,11 @@ async function sendStream(
   whenClosed(response, () => goOn());
   const keepAlive = filler === undefined ? undefined : setInterval(() => fill(response, filler), KEEP_ALIVE_MS);
   if (filler !== undefined) whenHalfClosed(response, () => probe(response, filler));
+  // A first piece that comes at once goes out with the head; a late one must not keep its client waiting for the status.
+  const begin = filler === undefined ? undefined : setImmediate(() => response.flushHeaders());
   try {
     for await (const piece of pieces) {
+      clearImmediate(begin);
       if (response.destroyed) return;
       keepAlive?.refresh();
       if (response.write(piece)) continue;
@@ -67,6 +70,7 @@ async function sendStream(
   } catch (error) {
     if (!response.destroyed) throw error;
   } finally {
+    clearImmediate(begin);
     clearInterval(keepAlive);
   }
 }

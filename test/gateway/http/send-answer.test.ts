@@ -62,6 +62,19 @@ test.each([
   expect(await connection.all()).toMatch(/0\r\n\r\n$/);
 });
 
+test('the status of a stream comes at once, however late its first piece', async () => {
+  const connection = await rawConnection(port);
+  connection.socket.write(rawRequest({ path: '/api/chat', headers: { connection: 'close' } }));
+  expect(await connection.receives(/\r\n\r\n/)).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\n$/);
+  connection.socket.destroy();
+  // The next line is another test's.
+  await vi.waitUntil(() => {
+    next.resolve();
+    return vi.getTimerCount() === 0;
+  });
+  next = Promise.withResolvers();
+});
+
 test('Ollama’s client reads every line of a stream that waits before each', async () => {
   const ollama = new Ollama({ host: `http://127.0.0.1:${port}` });
   const warnings = vi.spyOn(console, 'warn');
