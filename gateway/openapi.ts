@@ -30,7 +30,7 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
       title: 'Postern',
       version,
       description:
-        'Every path is served with the prefixes /v1, /api and /v1/api and without any. Operations marked as not available answer 501.',
+        'Every path is served with the prefixes /v1, /api and /v1/api and without any. Operations marked as not available answer 501. Errors come in the style of the client, and bodies may be compressed (Content-Encoding: gzip, deflate or br).',
     },
     paths,
     components: {
