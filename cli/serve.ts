@@ -9,7 +9,7 @@ import { CommandError, UsageError, type Command, type CommandContext, type Comma
 import { clockLagText } from './clock-lag.ts';
 import { portOf } from './flags.ts';
 import { listHere, withDatabase } from './key-keeper.ts';
-import { requireOpenFiles } from './open-files.ts';
+import { requireOpenFiles } from '../service/open-files.ts';
 import { version } from '../service/package.ts';
 import { startService, type Service } from '../service/service.ts';
 

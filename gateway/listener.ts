@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream';
 import type { SetTimer } from '../core/timer.ts';
 import { bindAll } from './bind.ts';
 import { Connection } from './connection.ts';
+import { ConnectionPlaces } from './connection-places.ts';
 import { RequestError } from './errors.ts';
 import { ANSWER_HEADERS } from './guard.ts';
 import { createServer } from './http/node-http.ts';
@@ -51,14 +52,21 @@ export interface Place {
 
 export interface ListenerOptions {
   readonly setTimer: SetTimer;
+  /** How many connections may be open at once. */
+  readonly maxConnections?: number;
   readonly unreadAnswerMs?: number;
 }
 
-export function createListener({ setTimer, unreadAnswerMs = UNREAD_ANSWER_MS }: ListenerOptions): Listener {
+export function createListener({
+  setTimer,
+  maxConnections = Infinity,
+  unreadAnswerMs = UNREAD_ANSWER_MS,
+}: ListenerOptions): Listener {
   let servers: readonly Server[] = [];
   let place: Place = { port: 0, hosts: [] };
   let closed: Promise<void> | undefined;
   const connections = new Map<Socket, Connection>();
+  const places = new ConnectionPlaces(maxConnections);
   let requests = 0;
 
   function connect(socket: Socket, handle: RequestListener): void {
@@ -76,6 +84,11 @@ export function createListener({ setTimer, unreadAnswerMs = UNREAD_ANSWER_MS }: 
     });
     connections.set(socket, connection);
     socket.once('close', () => connections.delete(socket));
+    try {
+      socket.once('close', places.take(socket.remoteAddress));
+    } catch (error) {
+      connection.refuse(answerMalformed(error));
+    }
   }
 
   async function close(): Promise<void> {

@@ -3,6 +3,7 @@
  * its rules, or takes too long to come. It is answered in our shape, and the connection is closed.
  */
 import { randomUUID } from 'node:crypto';
+import { ServiceError } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
 import { outwardError, RequestError } from './errors.ts';
 import { ANSWER_HEADERS } from './guard.ts';
@@ -12,7 +13,7 @@ import { encodeOpenAiError } from './wire/openai-error.ts';
 
 /** @param error ours, or what the parser or a timer of Node says. @returns a whole answer, as it goes over the wire */
 export function answerMalformed(error: unknown): string {
-  const outward = outwardError(error instanceof RequestError ? error : errorOf(error));
+  const outward = outwardError(error instanceof RequestError || error instanceof ServiceError ? error : errorOf(error));
   const { status } = outward;
   const body = JSON.stringify(encodeOpenAiError(outward));
   const headers = {

@@ -3,6 +3,18 @@ import { hostname, networkInterfaces } from 'node:os';
 
 type Interfaces = ReturnType<typeof networkInterfaces>;
 
+let known: Interfaces = {};
+
+/** The interfaces of this machine: as they were the last time, where the system has no file left to ask it with. */
+export function ownInterfaces(): Interfaces {
+  try {
+    known = networkInterfaces();
+  } catch {
+    // It is asked again before anything depends on a change.
+  }
+  return known;
+}
+
 /** Networks inside this machine, of containers and virtual machines. */
 const INNER_NETWORK = /^(?:docker|br-|veth|virbr|vboxnet|vmnet|lxc|podman|cni)/;
 
@@ -26,7 +38,7 @@ interface Reachable {
 /**
  * As URLs, the likeliest first. Link-local IPv6 is left out: its addresses need the name of the caller's own interface.
  */
-export function reachableUrls({ port, hosts, interfaces = networkInterfaces() }: Reachable): readonly string[] {
+export function reachableUrls({ port, hosts, interfaces = ownInterfaces() }: Reachable): readonly string[] {
   return Object.entries(interfaces)
     .flatMap(([name, addresses = []]) => addresses.map((one) => ({ ...one, isInner: INNER_NETWORK.test(name) })))
     .filter(({ internal, address }) => !internal && !address.toLowerCase().startsWith('fe80:'))
@@ -42,6 +54,6 @@ function rankOf({ isInner, family }: { readonly isInner: boolean; readonly famil
 /** Its host name, with and without domain, and its addresses, lower case: what others may call this machine by. */
 export function machineNames(): readonly string[] {
   const name = hostname().toLowerCase();
-  const addresses = Object.values(networkInterfaces()).flatMap((found = []) => found.map(({ address }) => address));
+  const addresses = Object.values(ownInterfaces()).flatMap((found = []) => found.map(({ address }) => address));
   return [name, name.replace(/\..*/, ''), ...addresses];
 }

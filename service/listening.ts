@@ -5,6 +5,7 @@ import { setProcessTimer } from '../core/timer.ts';
 import { createListener, type Listener } from '../gateway/listener.ts';
 import type { Services } from '../gateway/route.ts';
 import { addressOf, listenHosts } from './addresses.ts';
+import { maxConnections } from './open-files.ts';
 import type { IdentityService } from './identity-service.ts';
 import { StartError, type Start } from './start.ts';
 
@@ -13,7 +14,7 @@ const LAST_WORDS_MS = 1000;
 
 /** Listens to nobody yet. */
 export function openListener({ onClose }: Start): Listener {
-  const listener = createListener({ setTimer: setProcessTimer });
+  const listener = createListener({ setTimer: setProcessTimer, maxConnections: maxConnections() });
   onClose(async () => {
     await Promise.race([listener.close(), sleep(LAST_WORDS_MS, undefined, { ref: false })]);
     listener.cut();

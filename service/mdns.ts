@@ -3,11 +3,11 @@
  * anything there, so nothing is decided by it: it saves typing an address.
  */
 import { EventEmitter } from 'node:events';
-import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Bonjour from 'bonjour-service';
 import type { Browser, Service } from 'bonjour-service';
 import { setProcessTimer } from '../core/timer.ts';
+import { ownInterfaces } from './addresses.ts';
 import { watchNetwork } from './network-watch.ts';
 
 /** `_svc._tcp` */
@@ -165,7 +165,7 @@ class Networks {
 
 /** One IPv4 address of each interface; without a network, other programs of this machine can be spoken to all the same. */
 function ownAddresses(): readonly string[] {
-  const outer = Object.values(networkInterfaces()).flatMap(
+  const outer = Object.values(ownInterfaces()).flatMap(
     (addresses = []) => addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? [],
   );
   return outer.length === 0 ? ['127.0.0.1'] : outer;

@@ -1,6 +1,6 @@
 /** Notices that this machine has another network, or was asleep: what waits to dial again need not wait any longer. */
-import { networkInterfaces } from 'node:os';
 import type { SetTimer } from '../core/timer.ts';
+import { ownInterfaces } from './addresses.ts';
 
 const LOOK_EVERY_MS = 5000;
 /** A timer that is so late was asleep, and not only busy. */
@@ -30,7 +30,7 @@ export function watchNetwork(options: NetworkWatch): { close(): void } {
 }
 
 function addressesHere(): string {
-  return Object.values(networkInterfaces())
+  return Object.values(ownInterfaces())
     .flatMap((addresses = []) => addresses.map(({ address }) => address))
     .join(' ');
 }
