@@ -110,7 +110,7 @@ async function eachOf(numbers: readonly number[], run: (number: number) => Promi
 }
 
 function expectRefusedStart({ message }: Error): void {
-  expect(message).toMatch(/^the server ended with 1:\n(Others|postern: )/);
+  expect(message).toMatch(/^the server ended with 1:\n(Other users|postern: )/);
   expectNoStack(message.replace(/^the server.*\n/, ''));
 }
 
