@@ -2,6 +2,7 @@
 import { tagDay } from '../channel/relay-tag.ts';
 import type { RoutingId } from '../channel/keys.ts';
 import { migrate, type Database } from '../core/storage/database.ts';
+import { findDiskFault, remedyOf } from '../core/storage/disk-fault.ts';
 import type { SetTimer } from '../core/timer.ts';
 import type { Pairings } from '../gateway/access-key-source.ts';
 import type { Relays, RelayState } from '../gateway/relays.ts';
@@ -11,6 +12,7 @@ import { createRelayEpochs } from '../identity/node/relay-epochs.ts';
 import type { AllowedTag } from '../relay-client/allow-list.ts';
 import type { ProxyEnvironment } from '../relay-client/proxy.ts';
 import { createRelayTunnel, type RelayTunnel } from '../relay-client/relay-tunnel.ts';
+import { internalErrorText } from './internal-error.ts';
 import { LingeringTags } from './lingering-tags.ts';
 import { watchNetwork } from './network-watch.ts';
 import { admitStream } from './relayed-stream.ts';
@@ -65,8 +67,8 @@ export function createRelayTunnels(options: RelayTunnelsOptions): RelayTunnels {
   let cancelRetry = (): void => undefined;
   let hasSaid = false;
   const openOrRetry = (door: RelayedDoor): void => {
-    open(door).catch(() => {
-      if (!hasSaid) options.say("The ways to the relays can't be opened. Is the disk full? It is tried again.");
+    open(door).catch((error: unknown) => {
+      if (!hasSaid) options.say(failureText(error));
       hasSaid = true;
       if (!isClosed) cancelRetry = setTimer(RETRY_MS, () => openOrRetry(door));
     });
@@ -116,6 +118,13 @@ function openAll(
     });
     return { origin, routingId: key.routingId, tunnel, lingering };
   });
+}
+
+function failureText(error: unknown): string {
+  const found = findDiskFault(error);
+  if (found === undefined)
+    return `${internalErrorText(error)}\nBecause of that, relays are not reached. Postern keeps trying.`;
+  return `Relays are not reached: SVC_HOME can't be written (${found.code}). ${remedyOf(found.fault)} Postern keeps trying.`;
 }
 
 /** A device's clock, or the relay's, may be a day off: a tag is good from the day before its own to the day after. */
