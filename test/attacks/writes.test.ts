@@ -121,6 +121,22 @@ describe('a disk that refuses one write', () => {
     const writes = await counting.writes();
     // The start, the identity, keys, pairings, answers, the log: fewer would mean that they are not seen.
     expect(writes.length).toBeGreaterThan(60);
+    for (const table of [
+      'relay_epochs',
+      'access_keys',
+      'invites',
+      'sealed_actions',
+      'devices',
+      'responses',
+      'requests',
+    ])
+      expect(writes.join('\n')).toContain(` ${table} `);
+    for (const change of [
+      'UPDATE access_keys SET revoked_at_s',
+      'UPDATE devices SET psk',
+      'UPDATE invites SET closed_at_s',
+    ])
+      expect(writes.join('\n')).toContain(change);
     const failures: unknown[] = [];
     await eachOf(chosen(writes.length, SAMPLES), async (number) => {
       await live(newFault(number)).catch((error: unknown) => {
