@@ -12,6 +12,7 @@ import { listHere, withDatabase } from './key-keeper.ts';
 import { requireOpenFiles } from '../service/open-files.ts';
 import { version } from '../service/package.ts';
 import { startService, type Service } from '../service/service.ts';
+import { UNTOLD_PEERS, UNTOLD_PEERS_REMEDY } from './untold-peers.ts';
 
 export const serve: Command = {
   name: 'serve',
@@ -58,7 +59,8 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
     const running = await startService(settings, { ...context, say: (words) => terminal.say(words) });
     sayClockLag(running, context);
     report(running, settings, input.flags['json'] === true, context);
-    if (!running.peers.areTold) terminal.say(UNTOLD_PEERS);
+    if (!running.peers.areTold)
+      terminal.say(`postern: ${UNTOLD_PEERS}, proxies and other users' programs too. ${UNTOLD_PEERS_REMEDY}`);
     if (settings['server.expose']) sayExposed(running, settings, context);
     sayRelays(settings['relay.urls'], context);
     if (settings['server.allowedOrigins'].includes('*')) sayOpenToPages(context);
@@ -74,10 +76,6 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
   terminal.say('Stopped.');
   return 0;
 }
-
-const UNTOLD_PEERS =
-  'This system does not tell whose process a connection comes from: every program here counts as you, a proxy or another ' +
-  "user's too. To ask all of them for a key: postern settings set access.requireKeyOnLoopback true";
 
 async function readSettings(
   { flags, positionals }: CommandInput,

@@ -1,5 +1,6 @@
 /** Whether the service can tell its owner's programs from those of others on this machine. */
 import { openPeerProcesses } from '../../gateway/open-peer-processes.ts';
+import { UNTOLD_PEERS, UNTOLD_PEERS_REMEDY } from '../untold-peers.ts';
 import type { Check } from './check.ts';
 
 export const peerProcesses: Check = {
@@ -10,8 +11,8 @@ export const peerProcesses: Check = {
     }
     return {
       state: 'warning',
-      message: 'this system does not tell whose process a connection comes from: every program here counts as you',
-      remedy: 'To ask all of them for a key: postern settings set access.requireKeyOnLoopback true',
+      message: UNTOLD_PEERS,
+      remedy: UNTOLD_PEERS_REMEDY,
     };
   },
 };
