@@ -4,7 +4,7 @@
  */
 import { ServiceError, type ServiceErrorCode } from '../core/errors.ts';
 import { findDiskFault, type FoundDiskFault } from '../core/storage/disk-fault.ts';
-import type { Refusal } from './policy.ts';
+import type { AccessClass, Refusal } from './policy.ts';
 
 /** Failures that the gateway itself finds, before any of its handlers runs. */
 export type RequestErrorCode =
@@ -175,11 +175,9 @@ const STORAGE_MESSAGES = {
   storage_unavailable: "The service can't reach what it has stored at the moment. Its log says more.",
 } as const;
 
-const REFUSAL_MESSAGES: Readonly<Record<Refusal, string>> = {
+const REFUSAL_MESSAGES: Readonly<Record<Exclude<Refusal, 'forbidden'>, string>> = {
   unauthenticated:
     'This needs a valid access key: send it as "Authorization: Bearer svc-v1…" or as "x-api-key". Only programs on the same machine that run as the same user as the service need none.',
-  forbidden:
-    'This can only be called on the machine that the service runs on, by a program of the same user, and not with an access key.',
   foreign_host:
     'The name in the Host header may belong to another machine. Call this one 127.0.0.1 or localhost, or add the name to the setting server.hostnames.',
   cross_site:
@@ -189,12 +187,24 @@ const REFUSAL_MESSAGES: Readonly<Record<Refusal, string>> = {
   secure_channel_required: 'From another machine this is only possible through the secure channel of a paired device.',
 };
 
+/** What a route's class is closed to differs, and so does what to do. */
+const FORBIDDEN_MESSAGES: Readonly<Partial<Record<AccessClass, string>>> = {
+  channel: 'This is how a device gets in, and a call of a paired device is in already: call the route that is wanted.',
+  dispatch:
+    'The built-in agent can only be reached on the machine that the service runs on, by a program of the same user. Name another agent.',
+  admin:
+    'This can only be called on the machine that the service runs on, by a program of the same user, and not with an access key.',
+};
+const FORBIDDEN = 'This caller may not call this.';
+
 /** RFC 9110 §11.6.1 and §15.5.22: these two statuses say in a header what would be accepted. */
 const REFUSAL_HEADERS: Readonly<Partial<Record<Refusal, Readonly<Record<string, string>>>>> = {
   unauthenticated: { 'www-authenticate': 'Bearer' },
   secure_channel_required: { upgrade: 'svc-secure-v1' },
 };
 
-export function refusalError(refusal: Refusal): RequestError {
-  return new RequestError(refusal, REFUSAL_MESSAGES[refusal], { headers: REFUSAL_HEADERS[refusal] ?? {} });
+/** @param access of the route that was asked for */
+export function refusalError(refusal: Refusal, access: AccessClass = 'public'): RequestError {
+  const message = refusal === 'forbidden' ? (FORBIDDEN_MESSAGES[access] ?? FORBIDDEN) : REFUSAL_MESSAGES[refusal];
+  return new RequestError(refusal, message, { headers: REFUSAL_HEADERS[refusal] ?? {} });
 }

@@ -1,5 +1,6 @@
 /** The only door: the one way that every request takes, whichever adapter brings it. */
 import type { RequestListener } from 'node:http';
+import { describeError } from '../core/describe-error.ts';
 import type { AgentDirectory } from './agent-directory.ts';
 import type { GuardSettings } from './guard.ts';
 import { createRequestListener } from './http/http-exchange.ts';
@@ -8,7 +9,7 @@ import type { LiveRequests } from './live-requests.ts';
 import { createLocator } from './locate.ts';
 import type { PeerProcesses } from './peer-process.ts';
 import { createJudge } from './pipeline/judge.ts';
-import { createPipeline, describe, type PipelineOptions } from './pipeline/pipeline.ts';
+import { createPipeline, type PipelineOptions } from './pipeline/pipeline.ts';
 import { createRouter } from './pipeline/router.ts';
 import type { Route } from './route.ts';
 import type { InnerWay } from './sealed/inner-request.ts';
@@ -35,6 +36,6 @@ export function createGateway(options: GatewayOptions): RequestListener {
   options.inner.leadTo(pipeline);
   return createRequestListener(pipeline, (error) => {
     options.onError(error);
-    options.warn('an answer broke off', describe(error));
+    options.warn('an answer broke off', describeError(error));
   });
 }

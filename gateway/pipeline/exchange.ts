@@ -40,6 +40,8 @@ export interface OverChannel {
   /** The device whose session it is. Without one the request is refused. */
   readonly caller: Caller | undefined;
   readonly body: readonly Uint8Array[];
+  /** Why it is not acted on, where that was found out before: it is refused like all others, and recorded. */
+  readonly fault: { readonly error: unknown } | undefined;
 }
 
 export interface Answer {

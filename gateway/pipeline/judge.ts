@@ -7,7 +7,7 @@ import { refusalError, RequestError } from '../errors.ts';
 import { admitGuest } from '../guest-places.ts';
 import type { Identified, Identifier } from '../identify.ts';
 import type { Locate, Located } from '../locate.ts';
-import { decide, type Verdict } from '../policy.ts';
+import { decide, type AccessClass, type Verdict } from '../policy.ts';
 import { sourceOf } from '../source.ts';
 import type { Exchange, OverSocket } from './exchange.ts';
 import type { Target } from './router.ts';
@@ -109,7 +109,10 @@ export function isLetIn(found: Judged): boolean {
 }
 
 /** @throws {RequestError} for a request that is not let in */
-export function refuse(found: Judged, onRefusal: (reason: string) => void): void {
+export function refuse(
+  found: Judged,
+  { access, onRefusal }: { readonly access: AccessClass; readonly onRefusal: (reason: string) => void },
+): void {
   const { verdict, fault } = found;
   const failure = failureOf(found);
   if (failure !== undefined) {
@@ -118,7 +121,7 @@ export function refuse(found: Judged, onRefusal: (reason: string) => void): void
   }
   if (verdict.allowed) return;
   onRefusal(verdict.refusal === 'unauthenticated' ? (fault ?? 'no_credential') : verdict.refusal);
-  throw refusalError(verdict.refusal);
+  throw refusalError(verdict.refusal, access);
 }
 
 function failureOf({ verdict, failure }: Judged): RequestError | undefined {

@@ -5,6 +5,7 @@
  *
  * The cap comes first, declared or counted; of a request that policy refuses not a byte of the body is kept.
  */
+import { describeError } from '../../core/describe-error.ts';
 import { setProcessTimer } from '../../core/timer.ts';
 import { takeTurn } from '../../core/turns.ts';
 import { answerEarly, bodyPieces, checkFraming, declaredLength, isHeard, shortBody } from '../body.ts';
@@ -94,6 +95,7 @@ class Visit {
     checkFraming(exchange.headers, maxBytes);
     const found = await judge(exchange, target);
     this.#record.identify(found.caller);
+    if (exchange.via.kind === 'channel' && exchange.via.fault !== undefined) throw exchange.via.fault.error;
     const { site, host } = found.provenance;
     const { origin } = exchange.headers;
     const access = target?.route.access ?? 'public';
@@ -102,7 +104,7 @@ class Visit {
     await requireClient(exchange, found.provenance);
     if (host === 'foreign') throw refusalError('foreign_host');
     // A browser asks so before it shows anything; inside a call nobody is a browser.
-    if (target?.wants !== 'preflight' || found.caller.sealed) refuse(found, onRefusal);
+    if (target?.wants !== 'preflight' || found.caller.sealed) refuse(found, { access, onRefusal });
     if (target === undefined) throw notFound(exchange.url);
     this.#limitAnonymous(found, target);
     if (target.wants === 'preflight') return this.#preflight(found, target);
@@ -214,7 +216,8 @@ class Visit {
     if (isClosed) return { status: CLIENT_LEFT, headers: {}, body: '' };
     this.#record.fail(code);
     const route = this.#target?.route;
-    if (status === 500) this.#options.warn('request failed', { code, ...describe(error), method, route: route?.path });
+    if (status === 500)
+      this.#options.warn('request failed', { code, ...describeError(error), method, route: route?.path });
     const encode = errorEncoder({ own: route?.encodeError, url, headers: this.#exchange.headers });
     const text = JSON.stringify(encode({ code, status, headers, ...outward }));
     const answer = wholeAnswer(status, { ...this.#headers, ...headers, 'content-type': JSON_TYPE }, text);
@@ -271,12 +274,6 @@ function otherMethod({ siblings }: Target): RequestError {
   return new RequestError('method_not_allowed', `Method not allowed: this endpoint takes ${allow}.`, {
     headers: { allow },
   });
-}
-
-/** What failed and where, without the message: an unexpected error's may quote the prompt or a key. */
-export function describe(error: unknown): object {
-  if (!(error instanceof Error)) return { kind: typeof error };
-  return { kind: error.name, at: error.stack?.split('\n').filter((line) => /^\s+at /.test(line)) };
 }
 
 /** How many different notes are kept in mind, so that a client can't fill the log or the memory with new ones. */

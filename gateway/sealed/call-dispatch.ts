@@ -11,7 +11,7 @@ import { outwardError, RequestError } from '../errors.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 import type { CallTable } from './call-table.ts';
 import { createActions, type Begun } from './idempotency.ts';
-import { allowedHeaders, type InnerAnswer, type RunInner } from './inner-request.ts';
+import { allowedHeaders, type InnerAnswer, type InnerRequest, type RunInner } from './inner-request.ts';
 import type { DiscoveryDesk } from './discovery-desk.ts';
 import { createPairingDesk, type DeskOptions, type PairingDesk } from './pairing-desk.ts';
 import type { SealedCall } from './sealed-call.ts';
@@ -92,7 +92,7 @@ class Dispatch {
     return this.#route(call, {
       head: head.head,
       headers: allowedHeaders(head.head.headers),
-      body: request.body(),
+      body: () => request.body(),
       digest: () => request.digest(),
       device,
       source,
@@ -154,15 +154,14 @@ class Dispatch {
     await putStream(call.log, { head, body: pieces }, { ...this.#options, tickMs: 0 });
   }
 
-  async #route(call: SealedCall, { head, headers, body, digest, device, source }: Asked): Promise<void> {
-    if (this.#options.calls.memoryOf(call.deviceKey).isScarce()) throw tooMuchUnread();
+  async #route(call: SealedCall, asked: Asked): Promise<void> {
+    const { head, headers, device, source } = asked;
+    const { body, fault } = this.#admit(call, asked);
     call.canBeAttached = true;
-    const isSafe = head.method === 'GET' || head.method === 'HEAD';
-    if (!isSafe) this.#begin(call, { head, digest, device });
-    call.isKept = !isSafe;
+    call.isKept = fault === undefined && !isSafe(head);
     const { scope, kid } = device;
     const inner = await this.#options.run(
-      { ...head, headers, body, signal: call.signal },
+      { ...head, headers, body, fault, signal: call.signal },
       { transport: source.transport, sealed: true, credential: 'device', scope, keyId: kid },
     );
     const answerHead = { status: inner.status, headers: inner.headers, bodyBytes: inner.bodyBytes };
@@ -170,6 +169,22 @@ class Dispatch {
     if (!isStream(inner)) return putBody(call.log, answerHead, inner.body);
     call.isKept = true;
     return putStream(call.log, { head: answerHead, body: inner.body }, this.#options);
+  }
+
+  /**
+   * The body of a request that is acted on, or why it is not: the pipeline says so, and records it.
+   * @throws {AlreadyDispatched} for a repeat, which is no other request
+   */
+  #admit(call: SealedCall, { head, body, digest, device }: Asked): Pick<InnerRequest, 'body' | 'fault'> {
+    try {
+      const whole = body();
+      if (this.#options.calls.memoryOf(call.deviceKey).isScarce()) throw tooMuchUnread();
+      if (!isSafe(head)) this.#begin(call, { head, digest, device });
+      return { body: whole };
+    } catch (error) {
+      if (error instanceof AlreadyDispatched) throw error;
+      return { body: [], fault: { error } };
+    }
   }
 
   /** @throws {RequestError} for an action that was begun before, or can't be told from others */
@@ -185,11 +200,17 @@ interface Asked {
   readonly head: RequestHead;
   /** Those that count. */
   readonly headers: HeaderList;
-  readonly body: readonly Uint8Array[];
+  /** @throws {RequestError} where it was not to be taken */
+  readonly body: () => readonly Uint8Array[];
   /** Of all that its handler sees. */
   readonly digest: () => Uint8Array;
   readonly device: DeviceRecord;
   readonly source: SealedSource;
+}
+
+/** RFC 9110, 9.2.1: it changes nothing. */
+function isSafe({ method }: RequestHead): boolean {
+  return method === 'GET' || method === 'HEAD';
 }
 
 function keyMissing(): RequestError {

@@ -7,12 +7,15 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { HeaderList, RequestHead } from '../../channel/head.ts';
 import type { Caller } from '../caller.ts';
 import { RequestError } from '../errors.ts';
+import { METHODS } from '../http/node-http.ts';
 import type { Exchange, OverChannel, Pipeline } from '../pipeline/exchange.ts';
 
 export interface InnerRequest extends Pick<RequestHead, 'method' | 'path' | 'query' | 'headers'> {
   /** In pieces, none too long for one turn. */
   readonly body: readonly Uint8Array[];
   readonly signal: AbortSignal;
+  /** Why it is not acted on, where that is known by now. */
+  readonly fault?: OverChannel['fault'];
 }
 
 export interface InnerAnswer {
@@ -23,11 +26,8 @@ export interface InnerAnswer {
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** @throws {RequestError} `bad_request` for what no HTTP request could ask for */
+/** Never rejects: what goes wrong is the answer. */
 export type RunInner = (request: InnerRequest, caller: Caller | undefined) => Promise<InnerAnswer>;
-
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'] as const);
-type InnerMethod = typeof METHODS extends Set<infer Method> ? Method : never;
 
 /** What a device may say about its request. Credentials are not among it: the session is the device's. */
 const REQUEST_HEADERS = new Set([
@@ -44,11 +44,14 @@ const REQUEST_HEADERS = new Set([
   'mcp-protocol-version',
 ]);
 
-/** Of a socket, or for a browser that asked over one. */
-const UNSEALED_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'date', 'vary']);
+/** What the log says for a method that is none: it is as long as a device likes. */
+const UNKNOWN_METHOD = 'UNKNOWN';
 
-/** Nothing that a URL parser would take for a host, a query or a fragment. */
-const PATH = /^\/(?!\/)[\x21\x24-\x3e\x40-\x5b\x5d-\x7e]*$/u;
+/** Of a socket, or for a browser that asked over one. */
+const UNSEALED_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'vary']);
+
+/** Nothing that a URL parser would take for a query or a fragment. */
+const PATH = /^\/[\x21\x24-\x3e\x40-\x5b\x5d-\x7e]*$/u;
 const QUERY = /^[\x21\x22\x24-\x7e]*$/u;
 
 /** The way from the door to the pipeline, of which each needs the other: opened before both. */
@@ -72,13 +75,9 @@ export function createInnerWay(): InnerWay {
 }
 
 async function runInner(pipeline: Pipeline, request: InnerRequest, caller: Caller | undefined): Promise<InnerAnswer> {
-  const { path, query } = request;
-  if (!PATH.test(path) || !QUERY.test(query ?? '')) {
-    throw new RequestError('bad_request', 'The address is malformed.');
-  }
   const exchange = new InnerExchange(request, caller);
   const { status, headers, body, cut } = await pipeline(exchange);
-  const head = { status, headers: answerHeaders(headers) };
+  const head = { status, headers: answerHeaders(headers, request.method) };
   if (typeof body === 'string') {
     const bytes = Buffer.from(body);
     exchange.close(true);
@@ -106,11 +105,12 @@ class InnerExchange implements Exchange {
 
   readonly cut = (): void => this.close(false);
 
-  constructor({ method, path, query, headers, body, signal }: InnerRequest, caller: Caller | undefined) {
-    this.method = methodOf(method);
+  constructor(request: InnerRequest, caller: Caller | undefined) {
+    const { method, path, query, headers, body, signal } = request;
+    this.method = METHODS.includes(method) ? method : UNKNOWN_METHOD;
     this.url = query === undefined ? path : `${path}?${query}`;
     this.headers = { 'user-agent': 'sealed', ...Object.fromEntries(allowedHeaders(headers)) };
-    this.via = { kind: 'channel', caller, body };
+    this.via = { kind: 'channel', caller, body, fault: request.fault ?? faultOf(request) };
     this.#signal = signal;
     if (signal.aborted) this.cut();
     else signal.addEventListener('abort', this.cut, { once: true });
@@ -171,11 +171,16 @@ export function allowedHeaders(headers: HeaderList): HeaderList {
     .filter(([name, value]) => REQUEST_HEADERS.has(name) && /^[\t\x20-\x7e\x80-\xff]*$/u.test(value));
 }
 
-function methodOf(method: string): InnerMethod {
-  for (const known of METHODS) if (known === method) return known;
-  throw new RequestError('bad_request', 'There is no such method.');
+/** What no HTTP request could ask for, as it is answered outside. */
+function faultOf({ method, path, query = '' }: InnerRequest): OverChannel['fault'] {
+  if (!METHODS.includes(method)) return { error: new RequestError('not_implemented', 'There is no such method.') };
+  if (PATH.test(path) && QUERY.test(query)) return undefined;
+  return { error: new RequestError('bad_request', 'The address is malformed.') };
 }
 
-function answerHeaders(headers: Readonly<Record<string, string>>): HeaderList {
-  return Object.entries(headers).filter(([name]) => !UNSEALED_HEADERS.has(name) && !name.startsWith('access-control-'));
+function answerHeaders(headers: Readonly<Record<string, string>>, method: string): HeaderList {
+  // The head says how long a body is, but for HEAD, which is asked for what GET would give (RFC 9110, 9.3.2).
+  const isSealed = (name: string): boolean =>
+    name === 'content-length' ? method === 'HEAD' : !UNSEALED_HEADERS.has(name) && !name.startsWith('access-control-');
+  return Object.entries(headers).filter(([name]) => isSealed(name));
 }

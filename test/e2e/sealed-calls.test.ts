@@ -46,6 +46,7 @@ afterAll(async () => {
 const sealedUrl = () => `${service.url}/secure/call`;
 const call = (asked: RawRequest) => sendCall(sealedUrl(), session, asked);
 const errorOf = (answer: RawAnswer) => (JSON.parse(textOf(answer)) as { error: { code: string } }).error.code;
+const messageOf = (answer: RawAnswer) => (JSON.parse(textOf(answer)) as { error: { message: string } }).error.message;
 const outcome = (answer: RawAnswer) => [answer.head?.status, errorOf(answer)];
 
 const question = (more: object = {}) => ({
@@ -78,7 +79,11 @@ describe('a route', () => {
   });
 
   test('has no body for HEAD, and its own words for what is not there', async () => {
-    expect(await call(request('HEAD', '/v1/models'))).toMatchObject({ head: { status: 200 }, body: new Uint8Array() });
+    const whole = await call(request('GET', '/v1/models'));
+    expect(new Map(whole.head!.headers).has('content-length')).toBe(false);
+    const { head, body } = await call(request('HEAD', '/v1/models'));
+    expect([head!.status, head!.bodyBytes, body.length]).toEqual([200, 0, 0]);
+    expect(new Map(head!.headers).get('content-length')).toBe(String(whole.body.length));
     expect(outcome(await call(request('GET', '/v1/nothing')))).toEqual([404, 'not_found']);
     expect(outcome(await call(request('GET', '/v1/models/nothing')))).toEqual([404, 'model_not_found']);
   });
@@ -127,13 +132,58 @@ describe('inside a call', () => {
     expect((await call(request('GET', '/v1/models', { headers }))).head?.status).toBe(200);
   });
 
-  test.each(['//evil.example/v1/models', '/\\evil.example/v1/models', '/a b', '/a?b', '/a#b', '/\u00e9'])(
-    'the address %j is none',
-    async (path) => expect(outcome(await call(request('GET', path)))).toEqual([400, 'bad_request']),
+  test('what a paired device is refused is not said to be for this machine, where it is for nobody who is in', async () => {
+    for (const [method, path] of [
+      ['POST', '/pair-invite'],
+      ['POST', '/secure/call'],
+    ] as const) {
+      const message = messageOf(await call(request(method, path)));
+      expect(message).toMatch(/a paired device is in already/);
+      expect(message).not.toMatch(/machine/);
+    }
+    expect(messageOf(await call(request('GET', '/admin/keys')))).toMatch(/on the machine that the service runs on/);
+    const builtIn = messageOf(await call(request('POST', '/agents/default/run', { json: {} })));
+    expect(builtIn).toMatch(/built-in agent.*on the machine/);
+    expect(builtIn).not.toMatch(/key/);
+  });
+
+  test('two slashes in a row are told as they are outside', async () => {
+    const inside = await call(request('GET', '//v1/models'));
+    const outside = await fetch(`${service.url}//v1/models`);
+    expect([inside.head?.status, JSON.parse(textOf(inside))]).toEqual([outside.status, await outside.json()]);
+    expect(outside.status).toBe(404);
+  });
+
+  test.each(['/\\evil.example/v1/models', '/a b', '/a?b', '/a#b', '/\u00e9'])('the address %j is none', async (path) =>
+    expect(outcome(await call(request('GET', path)))).toEqual([400, 'bad_request']),
   );
 
-  test('a method of no request is none', async () =>
-    expect(outcome(await call(request('CONNECT', '/v1/models')))).toEqual([400, 'bad_request']));
+  test('a method of no request is none, as outside', async () => {
+    expect(outcome(await call(request('BREW', '/v1/models')))).toEqual([501, 'not_implemented']);
+    expect(outcome(await call(request('CONNECT', '/v1/models')))).toEqual([405, 'method_not_allowed']);
+  });
+
+  test('what is refused before a route sees it has its row in the log, too, under the id that it was told', async () => {
+    const spent = request('POST', '/v1/completions', { json: { model: 'nothing', prompt: '' } });
+    await call(spent);
+    const { idempotencyKey: _, ...keyless } = request('POST', '/v1/completions').head;
+    const refused: readonly (readonly [RawRequest, number, string])[] = [
+      [request('GET', '/a b'), 400, 'GET'],
+      [request('GET', '/v1/models', { query: 'a#b' }), 400, 'GET'],
+      [request('BREW', '/v1/models'), 501, 'UNKNOWN'],
+      [{ head: keyless }, 400, 'POST'],
+      [{ head: { ...spent.head, path: '/v1/chat/completions' }, body: spent.body! }, 422, 'POST'],
+      [request('POST', '/v1/completions', { bodyBytes: 1 << 30 }), 413, 'POST'],
+      [request('POST', '/v1/completions', { bodyBytes: 1 }), 400, 'POST'],
+    ];
+    for (const [asked, status, method] of refused) {
+      const { head } = await call(asked);
+      expect(head?.status).toBe(status);
+      const id = new Map(head!.headers).get('x-request-id');
+      const rows = service.running.requestLog.list({}, { limit: 500 }).filter(({ request_id }) => request_id === id);
+      expect(rows).toEqual([expect.objectContaining({ status, method, source: 'sealed', caller: expect.any(String) })]);
+    }
+  });
 
   test('a request that has lost its caller is refused', async () => {
     const { runInBareGateway } = await import('../support/bare-gateway.ts');

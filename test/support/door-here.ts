@@ -63,6 +63,7 @@ export function openDoor(
     maxBodyBytes: () => maxBodyBytes,
     tickMs: 40,
     run: async (request) => {
+      if (request.fault !== undefined) throw request.fault.error;
       ran.push(request);
       return run(request);
     },
