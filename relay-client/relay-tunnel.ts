@@ -28,6 +28,8 @@ export interface RelayTunnelOptions extends Clock {
   /** Who may come in, as it is now: asked again every day, and after `changed()`. */
   readonly tags: () => readonly AllowedTag[];
   readonly onStream: (stream: TunnelStream) => void | Promise<void>;
+  /** Told what `onStream` throws or rejects with. */
+  readonly onError: (error: unknown) => void;
   /** `HTTPS_PROXY` and `NO_PROXY` are read. */
   readonly environment: ProxyEnvironment;
   /** Words for the owner. */
@@ -214,15 +216,15 @@ class Tunnel implements RelayTunnel {
       answerProbe(stream).catch(() => stream.reset(RELAY_CODE.internal));
       return;
     }
-    const failedHere = (): void => {
+    const failedHere = (error: unknown): void => {
       stream.reset(RELAY_CODE.internal);
-      this.#say('what a device sent could not be handled');
+      this.#options.onError(error);
     };
     try {
       const handled = this.#options.onStream(tunnelStream(stream, this.#options.setTimer));
       if (handled !== undefined) handled.catch(failedHere);
-    } catch {
-      failedHere();
+    } catch (error) {
+      failedHere(error);
     }
   }
 

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { createApprovalQueue, type ApprovalQueue } from '../core/approvals/approval-queue.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { createApprovalFeed, type ApprovalFeed } from '../gateway/approval-feed.ts';
+import { reasonOf } from './internal-error.ts';
 import type { IdentityService } from './identity-service.ts';
 import type { Start } from './start.ts';
 import type { Storage } from './storage.ts';
@@ -23,7 +24,7 @@ export function openApprovals(
     record: ({ id, kind }, outcome) => audit.append({ kind: 'approval_settled', id, approvalKind: kind, outcome }),
     onError(error) {
       storage.note(error);
-      say('An approval that was denied or expired could not be written to the audit log.');
+      say(`An approval that was denied or expired could not be written to the audit log${reasonOf(error)}.`);
     },
   });
   const approvalFeed = createApprovalFeed(approvals);

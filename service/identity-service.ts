@@ -14,7 +14,7 @@ import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts'
 import type { Postpone } from '../identity/node/key-revocation.ts';
 import type { Identity } from '../identity/node/open-identity.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
-import { internalErrorText } from './internal-error.ts';
+import { internalErrorText, reasonOf } from './internal-error.ts';
 import { openRegistries } from './registries.ts';
 
 /** After a store did not open, so that callers who show keys can't make the service knock at it all the time. */
@@ -64,7 +64,7 @@ export function createIdentityService(options: IdentityServiceOptions): Identity
     // Counted on until the store opens, and the failure to open is said already.
     onError(error) {
       options.storage.note(error);
-      if (opening.opened !== undefined) tell("postern: the audit log can't be written. Is the disk full?");
+      if (opening.opened !== undefined) tell(auditLogText(error));
     },
   });
   return {
@@ -159,7 +159,8 @@ async function forCaller(opening: Promise<OpenedIdentity>): Promise<OpenedIdenti
 
 function build(identity: Identity, options: IdentityServiceOptions): OpenedIdentity {
   const { database, say, now } = options;
-  const onError = (): void => say('postern: a device was paired anew, and a call that it made before did not end.');
+  const onError = (error: unknown): void =>
+    say(`postern: a device was paired anew, and a call that it made before did not end${reasonOf(error)}.`);
   const postpone = postponing(options);
   return { identity, ...openRegistries({ identity, database, onError, now, postpone }) };
 }
@@ -194,9 +195,13 @@ function failureText(error: unknown): string {
 function flush(refusals: RefusalTally, say: (words: string) => void): void {
   try {
     refusals.flush();
-  } catch {
-    say("postern: the audit log can't be written. Is the disk full?");
+  } catch (error) {
+    say(auditLogText(error));
   }
+}
+
+function auditLogText(error: unknown): string {
+  return `postern: the audit log can't be written${reasonOf(error)}. Is the disk full?`;
 }
 
 function noResult(): void {

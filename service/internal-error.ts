@@ -2,13 +2,22 @@
  * An unexpected error in words: its type, and the line of our code. Its message is left out, since it may quote a prompt
  * or a key.
  */
+import { findDiskFault } from '../core/storage/disk-fault.ts';
 
 /** One line for the owner. */
 export function internalErrorText(error: unknown): string {
+  return `postern: internal error (${kindAndPlace(error)}). Please report this line.`;
+}
+
+/** For the end of a sentence that says what did not work: ` (ENOSPC)`, or ` (TypeError at some-file.js:1:2)`. */
+export function reasonOf(error: unknown): string {
+  return ` (${findDiskFault(error)?.code ?? kindAndPlace(error)})`;
+}
+
+function kindAndPlace(error: unknown): string {
   const kind = error instanceof Error ? error.name : typeof error;
   const line = error instanceof Error ? placeOf(error) : undefined;
-  const where = line === undefined ? '' : ` at ${line}`;
-  return `postern: internal error (${kind}${where}). Please report this line.`;
+  return line === undefined ? kind : `${kind} at ${line}`;
 }
 
 /** The innermost frame, as `file.js:line:column`. */

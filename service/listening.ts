@@ -7,6 +7,7 @@ import type { Services } from '../gateway/route.ts';
 import { addressOf, listenHosts } from './addresses.ts';
 import { maxConnections } from './open-files.ts';
 import type { IdentityService } from './identity-service.ts';
+import { reasonOf } from './internal-error.ts';
 import { StartError, type Start } from './start.ts';
 
 /** For the streams' last events to reach their readers; one that does not read is not waited for. */
@@ -60,7 +61,8 @@ export async function advertise(
     const { gatewayName: name, gatewayId } = facts(pairings.gatewayKey());
     return { name, port, gatewayId, hasIPv6: hosts.includes('::') };
   });
-  const unheard = (): void => say('Devices in the network cannot find this service by themselves (mDNS).');
+  const unheard = (error: unknown): void =>
+    say(`Devices in the network cannot find this service by themselves (mDNS)${reasonOf(error)}.`);
   const advertisement = mdns.advertise(what, unheard);
   let ended: Promise<void> | undefined;
   const end = (): Promise<void> => (ended ??= advertisement.stop());

@@ -1,6 +1,7 @@
 /** The service's ways to its relays: opened when the identity is, and told whom they may let in. */
 import { tagDay } from '../channel/relay-tag.ts';
 import type { RoutingId } from '../channel/keys.ts';
+import { describeError } from '../core/describe-error.ts';
 import { migrate, type Database } from '../core/storage/database.ts';
 import { findDiskFault, remedyOf } from '../core/storage/disk-fault.ts';
 import type { SetTimer } from '../core/timer.ts';
@@ -110,6 +111,8 @@ function openAll(
       nextEpoch: () => epochs.next(origin),
       tags: () => lingering.list(),
       onStream: (stream) => admitStream(stream, { door, setTimer }),
+      onError: (error) =>
+        say(`what a device sent through a relay failed here: ${JSON.stringify(describeError(error))}`),
       environment,
       say,
       now,

@@ -1,4 +1,5 @@
 /** The door of paired devices. */
+import { describeError } from '../core/describe-error.ts';
 import { findDiskFault } from '../core/storage/disk-fault.ts';
 import { routeBodyBytes } from '../gateway/find-target.ts';
 import { lateDoor } from '../gateway/sealed/late-door.ts';
@@ -34,7 +35,7 @@ export function openDoor({ settings, clock, say, onClose }: Start, parts: DoorPa
       tickMs: settings['channel.streamTickMs'],
       onError(error) {
         storage.note(error);
-        if (findDiskFault(error) === undefined) say('A sealed call has failed inside the service.');
+        if (findDiskFault(error) === undefined) say(`a sealed call failed: ${JSON.stringify(describeError(error))}`);
       },
     });
   });

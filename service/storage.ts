@@ -1,7 +1,9 @@
 /** Where things are kept, whether they can be at the moment, and the time by which they expire. */
 import { BUSY_TIMEOUT_MS, openDatabase, probeWrite, setBusyTimeout, type Database } from '../core/storage/database.ts';
+import { findDiskFault } from '../core/storage/disk-fault.ts';
 import { openDurableClock } from '../core/storage/durable-clock.ts';
 import { createStorageHealth, type StorageHealth } from '../core/storage/storage-health.ts';
+import { reasonOf } from './internal-error.ts';
 import type { Start } from './start.ts';
 
 export interface Storage {
@@ -16,7 +18,11 @@ export function openStorage({ home, clock, say, onClose }: Start): Storage {
   onClose(() => void database.close());
   const storage = createStorageHealth({ ...clock, probe: () => probeWrite(database), say });
   onClose(() => storage.close());
-  const durableClock = openDurableClock({ ...clock, database, onError: (error) => storage.note(error) });
+  const onError = (error: unknown): void => {
+    storage.note(error);
+    if (findDiskFault(error) === undefined) say(`postern: the time can't be kept${reasonOf(error)}.`);
+  };
+  const durableClock = openDurableClock({ ...clock, database, onError });
   onClose(() => durableClock.close());
   // What is written last may wait: nobody waits for it any more.
   onClose(() => setBusyTimeout(database, BUSY_TIMEOUT_MS.ofCommand));

@@ -97,6 +97,7 @@ export function startTestTunnel(
       { tag: PAIRING_TAG, expiresAtMs: Date.now() + DAY_MS, tagClass: 'pairing' },
     ],
     onStream: (stream) => stream.answer(stream.bytes).catch(() => undefined),
+    onError: () => said.push('a stream failed here'),
     environment: {},
     say: (text) => said.push(text),
     ...options,

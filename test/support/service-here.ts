@@ -12,6 +12,8 @@ export interface ServiceHere {
   readonly home: string;
   readonly url: string;
   readonly running: Service;
+  /** Its log. */
+  readonly said: readonly string[];
   /** Runs the command line of this service's owner. */
   cli(...args: string[]): Promise<CliResult>;
   /** @param now fires when answers under way may not go on any longer */
@@ -35,13 +37,15 @@ export async function startServiceHere(
   process.umask(0o077);
   // In a time that runs faster, clients give up before the system has said whose process they are.
   const fast = clock && { clock, openPeers: () => Promise.resolve(untoldPeers) };
-  const running = await startService(settings, { home, environment, say: () => undefined }, fast);
+  const said: string[] = [];
+  const running = await startService(settings, { home, environment, say: (words) => said.push(words) }, fast);
   await running.identity.begin();
   let stopped: Promise<void> | undefined;
   return {
     home,
     url: `http://127.0.0.1:${running.port}`,
     running,
+    said,
     cli: (...args) => runCli(args, { SVC_HOME: home }),
     stop: (now = never) => (stopped ??= running.stop(now)),
   };
