@@ -62,7 +62,8 @@ async function answer({ route, asked }: Asked, { caller, signal }: GatewayReques
   if (ask.task !== 'answer') {
     if (ask.task === 'load') await load(id, signal, services);
     else if (mayUnload) await services.inference.unload(id);
-    return { headers, body: encodeResidency(envelope(), ask.task) };
+    const reason = ask.task === 'unload' && !mayUnload ? 'stop' : ask.task;
+    return { headers, body: encodeResidency(envelope(), reason) };
   }
   const model = await services.inference.languageModel(id);
   const { stream } = await model.doStream({ ...ask.call, abortSignal: signal });

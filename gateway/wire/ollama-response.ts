@@ -81,8 +81,8 @@ export async function encodeOllamaResponse(
   });
 }
 
-/** The answer to a request that only asked to load the model or to let go of it. */
-export function encodeResidency(envelope: OllamaEnvelope, reason: 'load' | 'unload'): object {
+/** The answer to a request that only asked to load the model or to let go of it; `stop` where neither was done. */
+export function encodeResidency(envelope: OllamaEnvelope, reason: 'load' | 'unload' | 'stop'): object {
   const none = { prompt_eval_count: 0, prompt_eval_duration: 0, eval_count: 0, eval_duration: 0 };
   const spent = { total_duration: envelope.clock.elapsed(), load_duration: envelope.loadDuration };
   return encodeAnswer(envelope, { text: '', ending: { done_reason: reason, ...spent, ...none } });

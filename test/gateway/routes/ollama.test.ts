@@ -167,12 +167,12 @@ describe('a request that asks nothing', () => {
     expect(port.asked).toEqual([{ what: 'unload', id: 'm' }]);
   });
 
-  test.each(OTHERS)('but not for %j: others may use it', async (other) => {
+  test.each(OTHERS)('but not for %j, who is not told that it did: others may use it', async (other) => {
     const port = fake();
     const { signal } = new AbortController();
     const request = { model: 'm', messages: [], keep_alive: 0 };
     const { body, headers } = await send(ollamaChat, request, port, signal, other);
-    expect(body).toMatchObject({ done_reason: 'unload' });
+    expect(body).toMatchObject({ message: { content: '' }, done: true, done_reason: 'stop' });
     expect(headers).toMatchObject({ 'x-postern-ignored': 'keep_alive' });
     expect(port.asked).toEqual([]);
   });
