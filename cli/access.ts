@@ -15,7 +15,7 @@ import type { AccessKeyRefusal } from '../identity/node/access-key-check.ts';
 import { machineNames } from '../service/addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { readKey, REFUSALS } from './keys.ts';
-import { verifyHere } from './key-keeper.ts';
+import { verifyHere } from './key-admin.ts';
 
 export const access: Command = {
   name: 'access',

@@ -4,8 +4,8 @@ import { isLabel } from '../identity/access-claims.ts';
 import type { DeviceResource } from '../gateway/wire/pairings.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { cutText } from './cut-text.ts';
-import { findDeviceKeeper, type DeviceKeeper } from './device-keeper.ts';
-import { notDurableText } from './key-keeper.ts';
+import { findDeviceAdmin, type DeviceAdmin } from './device-admin.ts';
+import { notDurableText } from './key-admin.ts';
 import { localTime } from './local-time.ts';
 
 export const devices: Command = {
@@ -40,7 +40,7 @@ Example:
 
 async function list(asJson: boolean, context: CommandContext): Promise<ExitCode> {
   const { terminal } = context;
-  const all = await (await findDeviceKeeper(context)).list();
+  const all = await (await findDeviceAdmin(context)).list();
   if (asJson) terminal.print(JSON.stringify(all));
   else for (const device of all) terminal.print(lineOf(device));
   if (all.length === 0) terminal.say('No device is paired. "postern invite" pairs one.');
@@ -70,17 +70,17 @@ export function pathText({ last_path: path }: DeviceResource): string {
 
 async function rename(prefix: string, name: string, context: CommandContext): Promise<ExitCode> {
   if (!isLabel(name)) throw new UsageError('a name is 1 to 64 characters that can be shown as they are.');
-  const keeper = await findDeviceKeeper(context);
-  const device = await findByPrefix(keeper, prefix);
-  await keeper.rename(device.id, name);
+  const admin = await findDeviceAdmin(context);
+  const device = await findByPrefix(admin, prefix);
+  await admin.rename(device.id, name);
   context.terminal.say(`${quoted(device.name)} is now ${quoted(name)}.`);
   return 0;
 }
 
 async function revoke(prefix: string, asJson: boolean, context: CommandContext): Promise<ExitCode> {
-  const keeper = await findDeviceKeeper(context);
-  const device = await findByPrefix(keeper, prefix);
-  const { result, cut, isDurable, reason } = await keeper.revoke(device.id);
+  const admin = await findDeviceAdmin(context);
+  const device = await findByPrefix(admin, prefix);
+  const { result, cut, isDurable, reason } = await admin.revoke(device.id);
   const isNew = result === 'revoked';
   const { terminal } = context;
   if (asJson) terminal.print(JSON.stringify({ revoked: isNew ? [device.id] : [], cut, durable: isDurable }));
@@ -91,11 +91,11 @@ async function revoke(prefix: string, asJson: boolean, context: CommandContext):
 }
 
 /** @throws {CommandError} where none begins with it, or several do */
-async function findByPrefix(keeper: DeviceKeeper, prefix: string): Promise<DeviceResource> {
+async function findByPrefix(admin: DeviceAdmin, prefix: string): Promise<DeviceResource> {
   if (!/^[0-9a-f]{1,16}$/.test(prefix)) {
     throw new UsageError('an ID is up to 16 hexadecimal digits; "postern devices" shows them.');
   }
-  const [device, ...others] = (await keeper.list()).filter(({ id }) => id.startsWith(prefix));
+  const [device, ...others] = (await admin.list()).filter(({ id }) => id.startsWith(prefix));
   if (device === undefined) throw new CommandError(`there is no device ${prefix}. "postern devices" shows them all.`);
   if (others.length > 0) throw new CommandError(`${others.length + 1} begin with "${prefix}". Give more of the ID.`);
   return device;

@@ -14,7 +14,7 @@ import {
 } from './command.ts';
 import { cutText } from './cut-text.ts';
 import { agentIndexOf, findDurationS, type Flag } from './flags.ts';
-import { findKeyKeeper, notDurableText, verifyHere, type KeyKeeper } from './key-keeper.ts';
+import { findKeyAdmin, notDurableText, verifyHere, type KeyAdmin } from './key-admin.ts';
 import { localTime } from './local-time.ts';
 
 export const keys: Command = {
@@ -80,7 +80,7 @@ async function create({ flags, positionals }: CommandInput, context: CommandCont
     expires_in_seconds: lifetimeS(flags['expires']),
     label: labelOf(flags['label']),
   };
-  const { token, ...key } = await (await findKeyKeeper(context)).create(body);
+  const { token, ...key } = await (await findKeyAdmin(context)).create(body);
   const { terminal } = context;
   if (flags['json'] === true) terminal.print(JSON.stringify({ token, ...key }));
   else terminal.print(token);
@@ -94,7 +94,7 @@ async function create({ flags, positionals }: CommandInput, context: CommandCont
 async function list({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
   refuseMore(positionals);
   const { terminal } = context;
-  const all = await (await findKeyKeeper(context)).list();
+  const all = await (await findKeyAdmin(context)).list();
   if (flags['json'] === true) terminal.print(JSON.stringify(all));
   else for (const key of all) terminal.print(lineOf(key));
   if (all.length === 0) terminal.say('There are no access keys. "postern keys create" makes one.');
@@ -111,8 +111,8 @@ function lineOf(key: KeyResource): string {
 async function revoke({ flags, positionals: [id, ...rest] }: CommandInput, context: CommandContext): Promise<ExitCode> {
   refuseMore(rest);
   if ((id === undefined) !== (flags['all'] === true)) throw new UsageError('name one key by its id, or say --all.');
-  const keeper = await findKeyKeeper(context);
-  const ended = id === undefined ? await keeper.revokeAll() : await revokeOne(id, keeper);
+  const admin = await findKeyAdmin(context);
+  const ended = id === undefined ? await admin.revokeAll() : await revokeOne(id, admin);
   const { revoked, cut, isDurable } = ended;
   const { terminal } = context;
   if (flags['json'] === true) terminal.print(JSON.stringify({ revoked, cut, durable: isDurable }));
@@ -125,11 +125,11 @@ async function revoke({ flags, positionals: [id, ...rest] }: CommandInput, conte
   return 1;
 }
 
-async function revokeOne(id: string, keeper: KeyKeeper): ReturnType<KeyKeeper['revokeAll']> {
+async function revokeOne(id: string, admin: KeyAdmin): ReturnType<KeyAdmin['revokeAll']> {
   // Whoever pastes the key itself is not told it back.
   if (!/^[0-9a-f]{16}$/.test(id))
     throw new UsageError('an id is 16 hexadecimal digits; "postern keys list" shows them.');
-  const { result, ...ended } = await keeper.revoke(id);
+  const { result, ...ended } = await admin.revoke(id);
   if (result === 'unknown') throw new CommandError(`there is no key ${id}. "postern keys list" shows them all.`);
   return { revoked: result === 'revoked' ? [id] : [], ...ended };
 }

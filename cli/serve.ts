@@ -8,7 +8,7 @@ import { reachableUrls } from '../service/addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from './command.ts';
 import { clockLagText } from './clock-lag.ts';
 import { portOf } from './flags.ts';
-import { listHere, withDatabase } from './key-keeper.ts';
+import { listHere, withDatabase } from './key-admin.ts';
 import { requireOpenFiles } from '../service/open-files.ts';
 import { version } from '../service/package.ts';
 import { startService, type Service } from '../service/service.ts';

@@ -59,7 +59,7 @@ export function isLabel(text: string): boolean {
 
 /** @throws RangeError for claims that `decodeClaims` would not take back */
 export function encodeClaims(claims: AccessClaims): Uint8Array {
-  if (!isSound(claims)) throw new RangeError('no access key may say this');
+  if (!isValid(claims)) throw new RangeError('no access key may say this');
   return canonicalBytes(claims);
 }
 
@@ -68,7 +68,7 @@ export function decodeClaims(bytes: Uint8Array): AccessClaims | undefined {
   const json = findJsonObject(bytes);
   const claims = json && readClaims(json);
   // An unknown member, another order, a space, a second escape: none of them comes back out.
-  return claims !== undefined && isSound(claims) && equalBytes(canonicalBytes(claims), bytes) ? claims : undefined;
+  return claims !== undefined && isValid(claims) && equalBytes(canonicalBytes(claims), bytes) ? claims : undefined;
 }
 
 function canonicalBytes(claims: AccessClaims): Uint8Array {
@@ -86,7 +86,7 @@ function canonicalBytes(claims: AccessClaims): Uint8Array {
   );
 }
 
-/** Looks at the members' types; `isSound` at what they say. */
+/** Looks at the members' types; `isValid` at what they say. */
 function readClaims({ cnf, exp, iat, iss, kid, lbl, scope }: JsonObject): AccessClaims | undefined {
   const issuer = typeof iss === 'string' ? findAddress(iss) : undefined;
   if (issuer === undefined || typeof kid !== 'string' || !isCount(iat)) return undefined;
@@ -106,7 +106,7 @@ function isTime(seconds: number): boolean {
   return isCount(seconds) && seconds <= MAX_TIME_S;
 }
 
-function isSound({ kid, issuer, scope, issuedAtS, expiresAtS, label, confirmation }: AccessClaims): boolean {
+function isValid({ kid, issuer, scope, issuedAtS, expiresAtS, label, confirmation }: AccessClaims): boolean {
   return (
     isKid(kid) &&
     findAddress(issuer) !== undefined &&

@@ -26,7 +26,7 @@ const SHORTEST_BUSY_MS = 1000;
 const MAX_GRANT_BYTES = 65_536;
 
 /** @throws RangeError for a description that no gateway would accept */
-export function requireSound(device: DeviceDescription): void {
+export function assertValid(device: DeviceDescription): void {
   if (findDeviceDescription(encodeDeviceDescription(device)) === undefined)
     throw new RangeError('name, platform and model of a device are one line of up to 64 characters each');
 }

@@ -22,7 +22,7 @@ import { asPublicKey, ID_BYTES, KEY_BYTES } from '../../channel/keys.ts';
 import { isLabel } from '../../identity/access-claims.ts';
 import type { DeviceDescription } from '../../identity/pairing.ts';
 import { encodeDeviceDescription } from '../../identity/pairing.ts';
-import { confirmPairing, deviceOf, requireSound } from './confirmation.ts';
+import { confirmPairing, deviceOf, assertValid } from './confirmation.ts';
 import type { PairedDevice } from './device.ts';
 import type { PosternErrorCode } from './errors.ts';
 import { PathError, PosternError } from './errors.ts';
@@ -88,7 +88,7 @@ export async function describeGateway(
  * signal's reason; what `askCode` throws
  */
 export async function pairByCode(url: string, options: PairByCodeOptions): Promise<PairedDevice> {
-  requireSound(options.device);
+  assertValid(options.device);
   const way = wayTo(url, options);
   const challenge = await fetchChallenge(url, way);
   try {

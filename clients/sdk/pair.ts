@@ -5,7 +5,7 @@
 import { deriveInviteKeys } from '../../channel/invite.ts';
 import type { InviteCode } from '../../identity/invite-code.ts';
 import type { DeviceDescription } from '../../identity/pairing.ts';
-import { confirmPairing, deviceOf, requireSound } from './confirmation.ts';
+import { confirmPairing, deviceOf, assertValid } from './confirmation.ts';
 import type { PairedDevice } from './device.ts';
 import type { PosternErrorCode } from './errors.ts';
 import { PosternError } from './errors.ts';
@@ -44,7 +44,7 @@ export async function pair(invite: string | InviteCode, options: PairOptions): P
   const platform = platformOf(options);
   const { crypto } = platform;
   const { storage } = options;
-  requireSound(options.device);
+  assertValid(options.device);
   const described = describeInvite(invite, platform);
   const { inviteId, psk } = deriveInviteKeys(crypto, described.code.secret);
   const entry = pendingEntry(inviteId);

@@ -25,7 +25,7 @@ export type ApprovalOutcome = 'approved' | 'denied' | 'expired' | 'cancelled';
 
 export type Decision = 'approved' | 'denied';
 
-export interface ApprovalWish {
+export interface ApprovalParams {
   readonly kind: ApprovalKind;
   readonly summary: string;
   readonly lifetimeMs: number;
@@ -56,7 +56,7 @@ export type ApprovalEvent =
 
 export interface ApprovalQueue {
   /** @returns undefined where as many of this kind wait already as may; those with a code are counted by themselves */
-  request(wish: ApprovalWish): PendingApproval | undefined;
+  request(params: ApprovalParams): PendingApproval | undefined;
   /** Oldest first. */
   list(): readonly Approval[];
   /** @throws what `record` throws; a yes that could not be recorded was not given */
@@ -127,23 +127,23 @@ export function createApprovalQueue({ now, setTimer, newId, record, onError }: Q
   }
 
   return {
-    request(wish) {
-      const alike = [...waiting.values()].filter(({ approval }) => isAlike(approval, wish));
-      if (alike.length >= (wish.code === undefined ? MAX_PENDING[wish.kind] : MAX_PENDING_CODES)) return undefined;
-      const approval = approvalOf(wish, { id: newId(), createdAt: now() });
+    request(params) {
+      const alike = [...waiting.values()].filter(({ approval }) => isAlike(approval, params));
+      if (alike.length >= (params.code === undefined ? MAX_PENDING[params.kind] : MAX_PENDING_CODES)) return undefined;
+      const approval = approvalOf(params, { id: newId(), createdAt: now() });
       const { id } = approval;
       const answer = Promise.withResolvers<ApprovalOutcome>();
-      const cancelTimer = setTimer(wish.lifetimeMs, () => settle(id, 'expired'));
+      const cancelTimer = setTimer(params.lifetimeMs, () => settle(id, 'expired'));
       const onAbort = (): void => void settle(id, 'cancelled');
-      wish.signal?.addEventListener('abort', onAbort, { once: true });
+      params.signal?.addEventListener('abort', onAbort, { once: true });
       const end = (outcome: ApprovalOutcome): void => {
         cancelTimer();
-        wish.signal?.removeEventListener('abort', onAbort);
+        params.signal?.removeEventListener('abort', onAbort);
         answer.resolve(outcome);
       };
       waiting.set(id, { approval, end });
       tell({ type: 'added', approval });
-      if (isClosed || wish.signal?.aborted === true) onAbort();
+      if (isClosed || params.signal?.aborted === true) onAbort();
       return { approval, outcome: answer.promise, confirmCode: () => settle(id, 'approved') ?? 'cancelled' };
     },
     list: () => [...waiting.values()].map(({ approval }) => approval),
@@ -167,12 +167,12 @@ export function createApprovalQueue({ now, setTimer, newId, record, onError }: Q
 }
 
 /** Strangers can ask for codes, and must not be in the way of who holds an invite. */
-function isAlike(approval: Approval, wish: ApprovalWish): boolean {
-  return approval.kind === wish.kind && (approval.code === undefined) === (wish.code === undefined);
+function isAlike(approval: Approval, params: ApprovalParams): boolean {
+  return approval.kind === params.kind && (approval.code === undefined) === (params.code === undefined);
 }
 
 function approvalOf(
-  { kind, summary, lifetimeMs, code }: ApprovalWish,
+  { kind, summary, lifetimeMs, code }: ApprovalParams,
   { id, createdAt }: Pick<Approval, 'id' | 'createdAt'>,
 ): Approval {
   if (!(lifetimeMs > 0 && lifetimeMs <= MAX_LIFETIME_MS)) throw new RangeError(`no approval waits ${lifetimeMs} ms`);

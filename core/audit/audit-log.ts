@@ -71,20 +71,20 @@ export function createAuditLog({ database, seal, now }: LogOptions): AuditLog {
     return { count: row.seq, hash };
   };
   const append = database.transaction((entry: AuditEntry) => {
-    const { head, isSound } = headToGoOnFrom(database, seal);
-    moveHead(add(isSound ? head : add(head, { kind: 'damage_found' }), entry));
+    const { head, isIntact } = headToGoOnFrom(database, seal);
+    moveHead(add(isIntact ? head : add(head, { kind: 'damage_found' }), entry));
   });
   return { append: (entry) => append.immediate(entry) };
 }
 
 /** Where the next row goes. Without a sound head it goes after whatever rows there are. */
-function headToGoOnFrom(database: Database, seal: Seal): { readonly head: AuditHead; readonly isSound: boolean } {
+function headToGoOnFrom(database: Database, seal: Seal): { readonly head: AuditHead; readonly isIntact: boolean } {
   const head = findHead(database);
   const last = lastRow(database);
   const isSealed = head !== undefined && isSealOfHead(head.seal, head, seal);
-  if (isSealed && head.count === (last?.seq ?? 0)) return { head, isSound: true };
-  if (isSealed && head.count > (last?.seq ?? 0)) return { head, isSound: false };
-  return { head: last === undefined ? EMPTY_HEAD : { count: last.seq, hash: last.hash }, isSound: false };
+  if (isSealed && head.count === (last?.seq ?? 0)) return { head, isIntact: true };
+  if (isSealed && head.count > (last?.seq ?? 0)) return { head, isIntact: false };
+  return { head: last === undefined ? EMPTY_HEAD : { count: last.seq, hash: last.hash }, isIntact: false };
 }
 
 /** The newest `limit` before `beforeSeq`, newest first. Needs no key, and proves nothing. */

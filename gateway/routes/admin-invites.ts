@@ -8,7 +8,7 @@ import { parseBody } from '../json-body.ts';
 import { encodeRelay } from '../relays.ts';
 import type { Route } from '../route.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
-import { createInviteSchema, encodeDevice, encodeInvite, inviteWishOf } from '../wire/pairings.ts';
+import { createInviteSchema, encodeDevice, encodeInvite, inviteParamsOf } from '../wire/pairings.ts';
 
 const common = {
   path: '/admin/invites',
@@ -25,12 +25,15 @@ export const createInvite: Route = {
     'Make an invite, which pairs one device: for one agent or for all, for 60 to 3600 seconds (600 unless said), with a question to the owner when a device comes, with a plain access key beside the device’s own. The answer is the only place where its code is ever shown.',
   body: createInviteSchema,
   async handle({ json }, { keys, gatewayFacts, appOrigin, relays }) {
-    const wish = inviteWishOf(parseBody(createInviteSchema, json()));
+    const params = inviteParamsOf(parseBody(createInviteSchema, json()));
     const pairings = await keys.openPairings();
     const gatewayKey = pairings.gatewayKey();
     const facts = gatewayFacts(gatewayKey);
     const known = relays.list();
-    const { secret, invite } = make(pairings.invites, { ...wish, routingIds: known.map(({ routingId }) => routingId) });
+    const { secret, invite } = make(pairings.invites, {
+      ...params,
+      routingIds: known.map(({ routingId }) => routingId),
+    });
     // A code has room for one.
     const relay = known.find(({ phase }) => phase === 'connected') ?? known[0];
     const code: InviteCode = {
@@ -59,9 +62,9 @@ export const createInvite: Route = {
   },
 };
 
-function make(invites: InviteRegistry, wish: Parameters<InviteRegistry['create']>[0]) {
+function make(invites: InviteRegistry, params: Parameters<InviteRegistry['create']>[0]) {
   try {
-    return invites.create(wish);
+    return invites.create(params);
   } catch (error) {
     if (!(error instanceof TooManyInvites)) throw error;
     throw new RequestError(

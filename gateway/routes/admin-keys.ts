@@ -4,7 +4,7 @@ import { NO_BODY_BYTES } from '../bounds.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 import type { Reply, Route, Services } from '../route.ts';
-import { createKeySchema, encodeKey, wishOf } from '../wire/access-keys.ts';
+import { createKeySchema, encodeKey, accessKeyParamsOf } from '../wire/access-keys.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 
 const common = {
@@ -32,8 +32,8 @@ export const createKey: Route = {
     'Make an access key: for one agent or for all, with a label, for so many seconds (null: for good; else 90 days). The answer is the only place where it is ever shown.',
   body: createKeySchema,
   async handle({ json }, { keys, now }) {
-    const wish = wishOf(parseBody(createKeySchema, json()));
-    const { token, key } = (await keys.open()).create(wish);
+    const params = accessKeyParamsOf(parseBody(createKeySchema, json()));
+    const { token, key } = (await keys.open()).create(params);
     return { status: 201, headers: { 'cache-control': 'no-store' }, body: { token, ...encodeKey(key, now()) } };
   },
 };

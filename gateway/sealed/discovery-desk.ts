@@ -262,8 +262,8 @@ export class DiscoveryDesk {
     }
     const outcome = state.pending.confirmCode();
     if (outcome !== 'approved') throw refusal(outcome);
-    const wish = { deviceKey, description, gateway: gatewayFacts(gatewayKey()) };
-    const { answer, device } = devices.admit(wish, codePairing.agentIndex);
+    const params = { deviceKey, description, gateway: gatewayFacts(gatewayKey()) };
+    const { answer, device } = devices.admit(params, codePairing.agentIndex);
     devices.touch(device, 'lan');
     challenge.state = { kind: 'paired', deviceKey, deviceId: device.id, answer };
     return answer;

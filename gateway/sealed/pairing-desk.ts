@@ -18,7 +18,7 @@ import type { SealedSource } from './source.ts';
 const MAX_WAITING_PER_INVITE = 2;
 
 export interface DeskOptions {
-  readonly devices: Pick<DeviceRegistry, 'redeem' | 'foresee' | 'touch'>;
+  readonly devices: Pick<DeviceRegistry, 'redeem' | 'preview' | 'touch'>;
   readonly invites: Pick<InviteRegistry, 'find' | 'close'>;
   readonly approvals: Pick<ApprovalQueue, 'request'>;
   readonly gatewayKey: () => GatewayKey;
@@ -91,7 +91,7 @@ class InviteDesk implements PairingDesk {
   }
 
   #canPair({ inviteId, deviceKey }: Asking): boolean {
-    return this.#options.devices.foresee(inviteId, deviceKey) === 'new';
+    return this.#options.devices.preview(inviteId, deviceKey) === 'new';
   }
 
   #redeem(asking: Asking): Uint8Array {

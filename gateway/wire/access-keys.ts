@@ -1,7 +1,7 @@
 /** Access keys as `/admin/keys` and `postern keys --json` show them. Never the key itself, but in the answer that made it. */
 import * as z from 'zod';
 import { isLabel, MAX_LABEL_CHARACTERS } from '../../identity/access-claims.ts';
-import type { AccessKeyWish } from '../../identity/node/access-key-registry.ts';
+import type { AccessKeyParams } from '../../identity/node/access-key-registry.ts';
 import type { AccessKeyRecord } from '../../identity/node/access-key-table.ts';
 
 /** Agents are counted by an unsigned 32-bit number. */
@@ -21,7 +21,7 @@ export const createKeySchema = z.strictObject({
 export type CreateKeyBody = Readonly<z.output<typeof createKeySchema>>;
 
 /** `null` for the end means that there is none; left out, it is the default. */
-export function wishOf({ agent_index, label, expires_in_seconds }: CreateKeyBody): AccessKeyWish {
+export function accessKeyParamsOf({ agent_index, label, expires_in_seconds }: CreateKeyBody): AccessKeyParams {
   return { agentIndex: agent_index ?? undefined, label: label ?? undefined, lifetimeS: expires_in_seconds };
 }
 

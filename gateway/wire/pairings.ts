@@ -6,7 +6,7 @@ import {
   MAX_INVITE_LIFETIME_S,
   MIN_INVITE_LIFETIME_S,
   type InviteRecord,
-  type InviteWish,
+  type InviteParams,
 } from '../../identity/node/invite-registry.ts';
 import { relayResourceSchema } from '../relays.ts';
 import { MAX_AGENT_INDEX } from './access-keys.ts';
@@ -21,7 +21,7 @@ export const createInviteSchema = z.strictObject({
 
 export type CreateInviteBody = Readonly<z.output<typeof createInviteSchema>>;
 
-export function inviteWishOf(body: CreateInviteBody): InviteWish {
+export function inviteParamsOf(body: CreateInviteBody): InviteParams {
   return {
     agentIndex: body.agent_index ?? undefined,
     lifetimeS: body.expires_in_seconds ?? undefined,

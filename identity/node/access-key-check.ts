@@ -18,7 +18,7 @@ import { addressOf, type Address } from '../address.ts';
 import type { SigningKey } from '../secret-keys.ts';
 import type { AccessKeyRecord, AccessKeyTable } from './access-key-table.ts';
 import type { Identity } from './open-identity.ts';
-import { createRecent } from './recent.ts';
+import { createLruCache } from './lru-cache.ts';
 
 /** Texts that are remembered to be genuine; the one that was used longest ago goes first. */
 const MAX_REMEMBERED = 1024;
@@ -64,15 +64,15 @@ export function createAccessKeyCheck({
   identity,
   nowS,
 }: CheckOptions): (token: string, device?: PublicKey) => AccessKeyVerdict {
-  const genuine = createRecent<AccessClaims>(MAX_REMEMBERED);
-  const addresses = createRecent<Address>(MAX_REMEMBERED);
+  const genuine = createLruCache<AccessClaims>(MAX_REMEMBERED);
+  const addresses = createLruCache<Address>(MAX_REMEMBERED);
   const addressOfIssuer = (agentIndex: number | undefined): Address => {
     const name = String(agentIndex);
     const address = addresses.get(name) ?? addressOf(signerOf(identity, agentIndex));
     addresses.set(name, address);
     return address;
   };
-  const hashes = createRecent<string>(MAX_REMEMBERED);
+  const hashes = createLruCache<string>(MAX_REMEMBERED);
   const hashOfKey = ({ kid, agentIndex }: AccessKeyRecord, claims: AccessClaims): string => {
     const hash = hashes.get(kid) ?? hashOf(signAccessKey(claims, signerOf(identity, agentIndex)));
     hashes.set(kid, hash);

@@ -17,7 +17,7 @@ import {
   type Revocation,
   type RevocationListener,
   type RevocationOfKeys,
-  type RevocationPartner,
+  type RevocationHook,
 } from './key-revocation.ts';
 
 /** 90 days, where its owner says nothing. */
@@ -25,7 +25,7 @@ export const DEFAULT_LIFETIME_S = 90 * 24 * 60 * 60;
 
 const KID_BYTES = 8;
 
-export interface AccessKeyWish {
+export interface AccessKeyParams {
   /** The agent that it is good for; every one, where none is named. */
   readonly agentIndex?: number | undefined;
   /** One that `isLabel` accepts. */
@@ -51,9 +51,9 @@ export type AccessKeyEvent =
 export interface AccessKeyRegistry {
   /**
    * Makes a key; the text is shown once and kept nowhere. May be part of a larger transaction.
-   * @throws RangeError for a wish that no key can fulfil
+   * @throws RangeError for a params that no key can fulfil
    */
-  create(wish: AccessKeyWish): { readonly token: string; readonly key: AccessKeyRecord };
+  create(params: AccessKeyParams): { readonly token: string; readonly key: AccessKeyRecord };
   find(kid: string): AccessKeyRecord | undefined;
   /** Newest first, those that count no more among them. */
   list(): readonly AccessKeyRecord[];
@@ -72,7 +72,7 @@ export interface AccessKeyRegistry {
    * The first half of `revoke`, as part of a larger transaction: the keys count no more. `endUnder` has to follow it.
    * @returns the keys and all that go with them
    */
-  strike(kids: readonly string[]): readonly string[];
+  markRevoked(kids: readonly string[]): readonly string[];
   /** The second half: resolves when nothing goes on under these keys. @throws as `revoke` does */
   endUnder(kids: readonly string[]): Promise<void>;
   /** @param device the static key that the other end of the sealed call has proved, inside one */
@@ -80,7 +80,7 @@ export interface AccessKeyRegistry {
   /** @returns what takes the listener away again */
   onRevocation(listener: RevocationListener): () => void;
   /** From now on this takes part in every revocation. */
-  join(partner: RevocationPartner): void;
+  join(hook: RevocationHook): void;
 }
 
 interface RegistryOptions {
@@ -114,11 +114,11 @@ export function createAccessKeyRegistry(options: RegistryOptions): AccessKeyRegi
     record(creation(made));
   });
   return {
-    create(wish) {
-      const signer = signerOf(identity, wish.agentIndex);
-      const claims = claimsOf(wish, { signer, issuedAtS: nowS(), kid: bytesToHex(randomBytes(KID_BYTES)) });
+    create(params) {
+      const signer = signerOf(identity, params.agentIndex);
+      const claims = claimsOf(params, { signer, issuedAtS: nowS(), kid: bytesToHex(randomBytes(KID_BYTES)) });
       const token = signAccessKey(claims, signer);
-      const key = recordOf(claims, wish.agentIndex);
+      const key = recordOf(claims, params.agentIndex);
       keep.immediate(key);
       return { token, key };
     },
@@ -135,7 +135,7 @@ export function createAccessKeyRegistry(options: RegistryOptions): AccessKeyRegi
     revokeAll: () =>
       revocation.revoke(table.list().flatMap(({ kid, revokedAtS }) => (revokedAtS === undefined ? [kid] : []))),
     isRefused: revocation.isRefused,
-    strike: revocation.strike,
+    markRevoked: revocation.markRevoked,
     endUnder: revocation.endUnder,
     verify: createAccessKeyCheck({ table: { ...table, state: revocation.state }, identity, nowS }),
     onRevocation: revocation.onRevocation,
@@ -150,7 +150,7 @@ interface Signing {
 }
 
 function claimsOf(
-  { agentIndex, label, lifetimeS = DEFAULT_LIFETIME_S, device }: AccessKeyWish,
+  { agentIndex, label, lifetimeS = DEFAULT_LIFETIME_S, device }: AccessKeyParams,
   { signer, issuedAtS, kid }: Signing,
 ): AccessClaims {
   const issuer = addressOf(signer);

@@ -54,14 +54,14 @@ export type Redemption =
   /** Expired or closed, its device was revoked, or the same key was paired after the invite was made. */
   | { readonly result: 'over' };
 
-export interface DeviceWish {
+export interface DeviceParams {
   /** CS, which the pairing handshake has proved. */
   readonly deviceKey: PublicKey;
   readonly description: DeviceDescription;
   readonly gateway: GatewayFacts;
 }
 
-export interface RedemptionWish extends DeviceWish {
+export interface RedemptionParams extends DeviceParams {
   /** `inviteId` in hexadecimal. */
   readonly inviteId: string;
 }
@@ -71,15 +71,15 @@ export interface DeviceRegistry {
    * Pairs a device: the device, its grant, the used invite, the audit entry and the stored answer are one transaction.
    * Synchronous, so that of two devices at once one wins.
    */
-  redeem(wish: RedemptionWish): Redemption;
+  redeem(params: RedemptionParams): Redemption;
   /** What `redeem` would say before anything is made; `new` for a device that would be paired. */
-  foresee(inviteId: string, deviceKey: PublicKey): 'new' | Exclude<Redemption['result'], 'paired'>;
+  preview(inviteId: string, deviceKey: PublicKey): 'new' | Exclude<Redemption['result'], 'paired'>;
   /**
    * Pairs a device without an invite, which another way of proving itself stands for: the device, its grant and the audit
    * entry are one transaction. What it is told is not kept.
    * @param agentIndex the agent that it will be good for; every one, where none is named
    */
-  admit(wish: DeviceWish, agentIndex: number | undefined): Admission;
+  admit(params: DeviceParams, agentIndex: number | undefined): Admission;
   /** How many were ever paired. */
   countPairings(): number;
   /** Whether this key was paired after the first `before` pairings, and may be revoked by now. */
@@ -112,7 +112,7 @@ export interface DeviceRegistryOptions {
   readonly database: Database;
   readonly migrate: Migrate;
   readonly identity: Pick<Identity, 'columnKey'>;
-  readonly keys: Pick<AccessKeyRegistry, 'create' | 'revoke' | 'isRefused' | 'strike' | 'endUnder' | 'join'>;
+  readonly keys: Pick<AccessKeyRegistry, 'create' | 'revoke' | 'isRefused' | 'markRevoked' | 'endUnder' | 'join'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly randomBytes: RandomBytes;
@@ -132,18 +132,18 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
   const nowS = (): number => Math.floor(now() / 1000);
   const pskOf = ({ id, psk }: DeviceRow): Psk | undefined =>
     psk === null ? undefined : orUndefined(cipher.open(pskPlace(id), psk), asPsk);
-  const findCounting = (deviceKey: Uint8Array): DeviceRow | undefined => {
-    const device = devices.findCounting(deviceKey, nowS());
+  const findActive = (deviceKey: Uint8Array): DeviceRow | undefined => {
+    const device = devices.findActive(deviceKey, nowS());
     return device === undefined || keys.isRefused(device.kid) ? undefined : device;
   };
   const psks = (): readonly Psk[] =>
     devices
       .list()
-      .filter((row) => findCounting(row.staticKey)?.id === row.id)
+      .filter((row) => findActive(row.staticKey)?.id === row.id)
       .flatMap((row) => pskOf(row) ?? []);
   keys.join({
-    companionsOf: (kids) => kids.flatMap((kid) => devices.findByKid(kid)?.bearerKid ?? []),
-    strike(kids) {
+    linkedKeys: (kids) => kids.flatMap((kid) => devices.findByKid(kid)?.bearerKid ?? []),
+    markRevoked(kids) {
       for (const kid of kids) revokeWithGrant(kid, { devices, invites, atS: nowS(), record });
     },
   });
@@ -156,8 +156,8 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
     countPairings: () => devices.lastOrdinal(),
     wasPairedSince: (deviceKey, before) => devices.lastOrdinalOf(deviceKey) > before,
     find: (id) => orUndefined(devices.find(id), deviceOf),
-    findByKey: (deviceKey) => orUndefined(findCounting(deviceKey), recordOf),
-    findPsk: (deviceKey) => orUndefined(findCounting(deviceKey), pskOf),
+    findByKey: (deviceKey) => orUndefined(findActive(deviceKey), recordOf),
+    findPsk: (deviceKey) => orUndefined(findActive(deviceKey), pskOf),
     relayTags: (routingId, day) => psks().map((psk) => deriveRelayTag(crypto, psk, { routingId, day })),
     findByKid: (kid) => orUndefined(devices.findByKid(kid), deviceOf),
     list: () => devices.list().map(deviceOf),

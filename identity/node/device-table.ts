@@ -63,7 +63,7 @@ export interface DeviceTable {
   find(id: string): DeviceRow | undefined;
   findByKid(kid: string): DeviceRow | undefined;
   /** The one with this static key whose grant counts at this time. */
-  findCounting(staticKey: Uint8Array, atS: number): DeviceRow | undefined;
+  findActive(staticKey: Uint8Array, atS: number): DeviceRow | undefined;
   /** Newest first. */
   list(): readonly DeviceRow[];
   /** The ordinal of the newest; 0 where there is none. No row is ever deleted. */
@@ -86,7 +86,7 @@ export function createDeviceTable(database: Database, migrate: Migrate): DeviceT
   const findByKid = database.prepare<[string], DeviceRow>(`${SELECT} WHERE d.kid = ?`);
   // Asked for with each sealed call. SQLite plans a join anew for each value that it is compared with, which takes ten
   // times as long as the rest; what a subquery gives it does not know beforehand.
-  const findCounting = database.prepare<[Uint8Array, number], DeviceRow>(
+  const findActive = database.prepare<[Uint8Array, number], DeviceRow>(
     `${SELECT} WHERE d.static_key = (SELECT ?) AND k.revoked_at_s IS NULL
        AND (k.expires_at_s IS NULL OR k.expires_at_s > (SELECT ?))`,
   );
@@ -103,7 +103,7 @@ export function createDeviceTable(database: Database, migrate: Migrate): DeviceT
     insert: (device) => void insert.run(device),
     find: (id) => find.get(id),
     findByKid: (kid) => findByKid.get(kid),
-    findCounting: (staticKey, atS) => findCounting.get(staticKey, atS),
+    findActive: (staticKey, atS) => findActive.get(staticKey, atS),
     list: () => list.all(),
     lastOrdinal: () => lastOrdinal.get() ?? 0,
     lastOrdinalOf: (staticKey) => lastOrdinalOf.get(staticKey) ?? 0,

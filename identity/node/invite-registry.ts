@@ -21,7 +21,7 @@ export const MAX_OPEN_INVITES = 8;
 /** So long after its end one still sees what became of an invite. */
 const REMEMBERED_S = 24 * 60 * 60;
 
-export interface InviteWish {
+export interface InviteParams {
   /** The agent that the device will be good for; every one, where none is named. */
   readonly agentIndex?: number | undefined;
   /** Seconds, 60 to 3600; 600 where its owner says nothing. */
@@ -51,7 +51,7 @@ export interface InviteRecord {
 
 export interface InviteRegistry {
   /** The secret is shown once and kept nowhere. @throws TooManyInvites, RangeError */
-  create(wish: InviteWish): { readonly secret: InviteSecret; readonly invite: InviteRecord };
+  create(params: InviteParams): { readonly secret: InviteSecret; readonly invite: InviteRecord };
   find(id: string): InviteRecord | undefined;
   /** Newest first. */
   list(): readonly InviteRecord[];
@@ -103,13 +103,13 @@ export function createInviteRegistry(options: RegistryOptions): InviteRegistry {
   });
 
   return {
-    create(wish) {
-      requireSound(wish, identity);
+    create(params) {
+      assertValid(params, identity);
       const secret = asInviteSecret(randomBytes(ID_BYTES));
       const { inviteId, psk, relayTag } = deriveInviteKeys(crypto, secret);
       const id = bytesToHex(inviteId);
       const made = { id, createdAtS: nowS(), psk: cipher.seal(placeOf(id, 'psk'), psk), relayTag };
-      const row = rowOf(wish, { ...made, devicesBefore: devices.lastOrdinal() });
+      const row = rowOf(params, { ...made, devicesBefore: devices.lastOrdinal() });
       keep.immediate(row);
       onChange();
       const invite = recordOf({ ...row, closedAtS: null, usedBy: null, deviceId: null, answer: null }, nowS());
@@ -147,7 +147,7 @@ const TAG_ENTRY_BYTES = ROUTING_ID_BYTES + TAG_BYTES;
 type NewInvite = Parameters<InviteTable['insert']>[0];
 
 function rowOf(
-  { agentIndex, lifetimeS = DEFAULT_LIFETIME_S, needsApproval, withBearerKey, routingIds = [] }: InviteWish,
+  { agentIndex, lifetimeS = DEFAULT_LIFETIME_S, needsApproval, withBearerKey, routingIds = [] }: InviteParams,
   { relayTag, ...made }: Pick<NewInvite, 'id' | 'createdAtS' | 'psk' | 'devicesBefore'> & Pick<InviteKeys, 'relayTag'>,
 ): NewInvite {
   return {
@@ -172,7 +172,7 @@ function relayTagsOf(
   return [];
 }
 
-function requireSound({ agentIndex, lifetimeS = DEFAULT_LIFETIME_S }: InviteWish, identity: Issuers): void {
+function assertValid({ agentIndex, lifetimeS = DEFAULT_LIFETIME_S }: InviteParams, identity: Issuers): void {
   const isTime = Number.isInteger(lifetimeS) && lifetimeS >= MIN_INVITE_LIFETIME_S;
   if (!isTime || lifetimeS > MAX_INVITE_LIFETIME_S) {
     throw new RangeError(`an invite lasts ${MIN_INVITE_LIFETIME_S} to ${MAX_INVITE_LIFETIME_S} seconds`);

@@ -35,11 +35,11 @@ export interface RevocationOfKeys extends Pick<Revocation, 'cut' | 'isDurable'> 
 export type Postpone = (error: unknown, write: () => void) => boolean;
 
 /** Something that ends with certain keys, and in the same transaction. */
-export interface RevocationPartner {
+export interface RevocationHook {
   /** The keys that are revoked together with these. */
-  companionsOf(kids: readonly string[]): readonly string[];
+  linkedKeys(kids: readonly string[]): readonly string[];
   /** Called inside the transaction in which these keys stopped to count; where it throws, they still do. */
-  strike(kids: readonly string[]): void;
+  markRevoked(kids: readonly string[]): void;
 }
 
 interface KeyRevocation {
@@ -48,13 +48,13 @@ interface KeyRevocation {
   /** Revoked, and not written yet. */
   readonly isRefused: (kid: string) => boolean;
   /** Only what is written, as part of a larger transaction. @returns the keys and all that go with them */
-  readonly strike: (named: readonly string[]) => readonly string[];
+  readonly markRevoked: (named: readonly string[]) => readonly string[];
   /** Only what follows that. */
   readonly endUnder: (kids: readonly string[]) => Promise<void>;
   /** As the table says, but for what is refused. */
   readonly state: AccessKeyTable['state'];
   readonly onRevocation: (listener: RevocationListener) => () => void;
-  readonly join: (partner: RevocationPartner) => void;
+  readonly join: (hook: RevocationHook) => void;
 }
 
 interface KeyRevocationOptions {
@@ -76,18 +76,18 @@ interface Refused {
 export function createKeyRevocation(options: KeyRevocationOptions): KeyRevocation {
   const { database, table, nowS, record, postpone } = options;
   const listeners = new Set<RevocationListener>();
-  const partners: RevocationPartner[] = [];
+  const hooks: RevocationHook[] = [];
   const refused = new Set<string>();
   const withCompanions = (named: readonly string[]): readonly string[] => [
-    ...new Set([...named, ...partners.flatMap((partner) => partner.companionsOf(named))]),
+    ...new Set([...named, ...hooks.flatMap((hook) => hook.linkedKeys(named))]),
   ];
-  const strike = database.transaction((kids: readonly string[]) => {
-    const struck = kids.filter((kid) => table.revoke(kid, nowS()));
-    for (const kid of struck) record(kid);
-    for (const partner of partners) partner.strike(struck);
+  const markRevoked = database.transaction((kids: readonly string[]) => {
+    const marked = kids.filter((kid) => table.revoke(kid, nowS()));
+    for (const kid of marked) record(kid);
+    for (const hook of hooks) hook.markRevoked(marked);
   });
   const write = (kids: readonly string[]): void => {
-    strike.immediate(kids);
+    markRevoked.immediate(kids);
     flush(database);
     for (const kid of kids) refused.delete(kid);
   };
@@ -111,9 +111,9 @@ export function createKeyRevocation(options: KeyRevocationOptions): KeyRevocatio
       return { ...written.value, cut: ended.value };
     },
     isRefused: (kid) => refused.has(kid),
-    strike(named) {
+    markRevoked(named) {
       const kids = withCompanions(named);
-      strike.immediate(kids);
+      markRevoked.immediate(kids);
       return kids;
     },
     async endUnder(kids) {
@@ -128,7 +128,7 @@ export function createKeyRevocation(options: KeyRevocationOptions): KeyRevocatio
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    join: (partner) => void partners.push(partner),
+    join: (hook) => void hooks.push(hook),
   };
 }
 

@@ -6,7 +6,7 @@ import { isLabel, MAX_LABEL_CHARACTERS } from '../access-claims.ts';
 import { encodePairingGrant, type DeviceDescription } from '../pairing.ts';
 import type { ColumnCipher } from '../sealed-column.ts';
 import type { AccessKeyRegistry } from './access-key-registry.ts';
-import type { DeviceRegistry, DeviceRegistryOptions, DeviceWish, Admission } from './device-registry.ts';
+import type { DeviceRegistry, DeviceRegistryOptions, DeviceParams, Admission } from './device-registry.ts';
 import { pskPlace, recordOf, type DeviceTable } from './device-table.ts';
 
 const DEVICE_ID_BYTES = 8;
@@ -32,11 +32,13 @@ interface NewDevice extends Admission {
 
 /** Pairs a device that the owner has let in by something else than an invite. */
 export function createAdmission(options: NewDeviceOptions): Pick<DeviceRegistry, 'admit'> {
-  const admit = options.database.transaction((wish: DeviceWish, terms: DeviceTerms) => addDevice(wish, terms, options));
+  const admit = options.database.transaction((params: DeviceParams, terms: DeviceTerms) =>
+    addDevice(params, terms, options),
+  );
   return {
-    admit(wish, agentIndex) {
-      requireSound(wish.description);
-      const { replaced, ...paired } = admit.immediate(wish, { agentIndex, withBearerKey: false });
+    admit(params, agentIndex) {
+      assertValid(params.description);
+      const { replaced, ...paired } = admit.immediate(params, { agentIndex, withBearerKey: false });
       endReplaced(replaced, options);
       return paired;
     },
@@ -44,14 +46,14 @@ export function createAdmission(options: NewDeviceOptions): Pick<DeviceRegistry,
 }
 
 /** Inside a transaction. */
-export function addDevice(wish: DeviceWish, terms: DeviceTerms, options: NewDeviceOptions): NewDevice {
+export function addDevice(params: DeviceParams, terms: DeviceTerms, options: NewDeviceOptions): NewDevice {
   const { devices, cipher, record, randomBytes } = options;
-  const { deviceKey, description, gateway } = wish;
+  const { deviceKey, description, gateway } = params;
   // Two devices with one static key can't be told apart: the new pairing is the one that counts.
-  const replaced = revokeBefore(wish, options);
+  const replaced = revokeBefore(params, options);
   const deviceId = bytesToHex(randomBytes(DEVICE_ID_BYTES));
   const psk = asPsk(randomBytes(KEY_BYTES));
-  const { grant, bearer } = makeKeys(wish, terms, options.keys);
+  const { grant, bearer } = makeKeys(params, terms, options.keys);
   devices.insert({
     id: deviceId,
     staticKey: deviceKey,
@@ -83,15 +85,15 @@ export function endReplaced(replaced: readonly string[], { keys, onError }: NewD
 }
 
 /** @returns the keys that count no more */
-function revokeBefore({ deviceKey }: DeviceWish, { devices, keys, nowS }: NewDeviceOptions): readonly string[] {
-  const before = devices.findCounting(deviceKey, nowS());
-  return before === undefined ? [] : keys.strike([before.kid]);
+function revokeBefore({ deviceKey }: DeviceParams, { devices, keys, nowS }: NewDeviceOptions): readonly string[] {
+  const before = devices.findActive(deviceKey, nowS());
+  return before === undefined ? [] : keys.markRevoked([before.kid]);
 }
 
 type MadeKey = ReturnType<AccessKeyRegistry['create']>;
 
 function makeKeys(
-  { deviceKey, description: { name } }: DeviceWish,
+  { deviceKey, description: { name } }: DeviceParams,
   { agentIndex, withBearerKey }: DeviceTerms,
   keys: Pick<AccessKeyRegistry, 'create'>,
 ): { readonly grant: MadeKey; readonly bearer: MadeKey | undefined } {
@@ -107,7 +109,7 @@ function bearerLabel(name: string): string {
 }
 
 /** @throws RangeError */
-export function requireSound({ name, platform, model }: DeviceDescription): void {
+export function assertValid({ name, platform, model }: DeviceDescription): void {
   const texts = [name, platform, ...(model === undefined ? [] : [model])];
   if (!texts.every(isLabel)) throw new RangeError('no device can describe itself like this');
 }

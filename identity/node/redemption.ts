@@ -1,51 +1,51 @@
 /** Makes a device out of an invite, or tells the device that used it what it was told before. */
 import { equalBytes } from '../../channel/bytes.ts';
 import type { PublicKey } from '../../channel/keys.ts';
-import type { DeviceRegistry, Redemption, RedemptionWish } from './device-registry.ts';
+import type { DeviceRegistry, Redemption, RedemptionParams } from './device-registry.ts';
 import { recordOf } from './device-table.ts';
 import { placeOf, type InviteRow, type InviteTable } from './invite-table.ts';
-import { addDevice, endReplaced, requireSound, type NewDeviceOptions } from './new-device.ts';
+import { addDevice, endReplaced, assertValid, type NewDeviceOptions } from './new-device.ts';
 
 interface RedemptionOptions extends NewDeviceOptions {
   readonly invites: InviteTable;
 }
 
-export function createRedemption(options: RedemptionOptions): Pick<DeviceRegistry, 'redeem' | 'foresee'> {
+export function createRedemption(options: RedemptionOptions): Pick<DeviceRegistry, 'redeem' | 'preview'> {
   const { database, devices, invites, nowS } = options;
-  const foreseeFor = (invite: InviteRow | undefined, deviceKey: PublicKey): ReturnType<DeviceRegistry['foresee']> => {
-    const foreseen = foresee(invite, deviceKey, nowS());
-    if (invite === undefined || foreseen !== 'new') return foreseen;
+  const previewFor = (invite: InviteRow | undefined, deviceKey: PublicKey): ReturnType<DeviceRegistry['preview']> => {
+    const previewed = preview(invite, deviceKey, nowS());
+    if (invite === undefined || previewed !== 'new') return previewed;
     // A confirmation that somebody held back must neither replace what came after it, nor bring back what was revoked.
-    return devices.lastOrdinalOf(deviceKey) > invite.devicesBefore ? 'over' : foreseen;
+    return devices.lastOrdinalOf(deviceKey) > invite.devicesBefore ? 'over' : previewed;
   };
-  const redeem = database.transaction((wish: RedemptionWish) => {
-    const invite = invites.find(wish.inviteId);
-    const foreseen = foreseeFor(invite, wish.deviceKey);
-    if (invite === undefined || foreseen === 'over') return { redemption: OVER, replaced: [] };
-    if (foreseen === 'used') return { redemption: USED, replaced: [] };
-    if (foreseen === 'repeated') return { redemption: repeat(invite, options), replaced: [] };
-    const { replaced, ...paired } = useInvite(wish, invite, options);
+  const redeem = database.transaction((params: RedemptionParams) => {
+    const invite = invites.find(params.inviteId);
+    const previewed = previewFor(invite, params.deviceKey);
+    if (invite === undefined || previewed === 'over') return { redemption: OVER, replaced: [] };
+    if (previewed === 'used') return { redemption: USED, replaced: [] };
+    if (previewed === 'repeated') return { redemption: repeat(invite, options), replaced: [] };
+    const { replaced, ...paired } = useInvite(params, invite, options);
     return { redemption: { result: 'paired', ...paired } as const, replaced };
   });
   return {
-    redeem(wish) {
-      requireSound(wish.description);
-      const { redemption, replaced } = redeem.immediate(wish);
+    redeem(params) {
+      assertValid(params.description);
+      const { redemption, replaced } = redeem.immediate(params);
       endReplaced(replaced, options);
       return redemption;
     },
-    foresee: (inviteId, deviceKey) => foreseeFor(invites.find(inviteId), deviceKey),
+    preview: (inviteId, deviceKey) => previewFor(invites.find(inviteId), deviceKey),
   };
 }
 
 const OVER: Redemption = { result: 'over' };
 const USED: Redemption = { result: 'used' };
 
-function foresee(
+function preview(
   invite: InviteRow | undefined,
   deviceKey: PublicKey,
   atS: number,
-): ReturnType<DeviceRegistry['foresee']> {
+): ReturnType<DeviceRegistry['preview']> {
   if (invite === undefined || invite.closedAtS !== null || atS >= invite.expiresAtS) return 'over';
   if (invite.usedBy === null) return 'new';
   return equalBytes(invite.usedBy, deviceKey) ? 'repeated' : 'used';
@@ -60,14 +60,14 @@ function repeat({ id, answer, deviceId }: InviteRow, { devices, cipher }: Redemp
 }
 
 function useInvite(
-  wish: RedemptionWish,
+  params: RedemptionParams,
   { id, agentIndex, withBearerKey }: InviteRow,
   options: RedemptionOptions,
 ): ReturnType<typeof addDevice> {
   const { cipher, invites } = options;
   const terms = { agentIndex: agentIndex ?? undefined, withBearerKey: withBearerKey === 1 };
-  const added = addDevice(wish, terms, options);
+  const added = addDevice(params, terms, options);
   const answer = cipher.seal(placeOf(id, 'answer'), added.answer);
-  invites.use({ id, usedBy: wish.deviceKey, deviceId: added.device.id, answer });
+  invites.use({ id, usedBy: params.deviceKey, deviceId: added.device.id, answer });
   return added;
 }

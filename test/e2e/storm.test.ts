@@ -131,7 +131,7 @@ async function ask(client: PosternClient, name: Kind, marker: string): Promise<O
   }
 }
 
-/** Where faults strike: in the head of the HTTP message, in a small call, or far into a large answer. */
+/** Where faults markRevoked: in the head of the HTTP message, in a small call, or far into a large answer. */
 function drawPlace(below: (limit: number) => number): number {
   return below(below(4) === 0 ? 60_000 : 2500);
 }

@@ -205,7 +205,7 @@ class Wire {
     this.#isHeld = true;
     const comesFirst = fault.do === 'replay' && fault.comesFirst;
     const isBehind = fault.do === 'hold' || comesFirst;
-    this.#strike();
+    this.#markRevoked();
     const take = (): Buffer => Buffer.concat(this.#heard.up.splice(0));
     this.#proxy.later(1, () => {
       const request = Buffer.concat(this.#heard.up);
@@ -225,13 +225,13 @@ class Wire {
     if (this.#isFrozen(direction)) return;
     const { fault } = this.#ends;
     if (fault.do === 'delay') {
-      this.#strike();
+      this.#markRevoked();
       this.#proxy.later(fault.delayMs, () => this.#write(to, bytes));
       return;
     }
     const at = placeOf(fault, direction);
     if (at === undefined || before + bytes.length <= at) return this.#write(to, bytes);
-    this.#strike();
+    this.#markRevoked();
     if (fault.do === 'flip') return this.#write(to, flipped(bytes, at - before, fault.bit));
     if (before < at) this.#write(to, bytes.subarray(0, at - before));
     this.#end(to, at, before, bytes);
@@ -261,11 +261,11 @@ class Wire {
     const { fault } = this.#ends;
     if (fault.do !== 'freeze') return false;
     if (fault.direction === 'both')
-      return Math.max(this.#bytes.up, this.#bytes.down) > fault.afterBytes && this.#strike();
-    return fault.direction === direction && this.#bytes[direction] > fault.afterBytes && this.#strike();
+      return Math.max(this.#bytes.up, this.#bytes.down) > fault.afterBytes && this.#markRevoked();
+    return fault.direction === direction && this.#bytes[direction] > fault.afterBytes && this.#markRevoked();
   }
 
-  #strike(): true {
+  #markRevoked(): true {
     if (!this.#hasStruck) this.#proxy.struck.push(this.#ends.fault.do);
     this.#hasStruck = true;
     return true;

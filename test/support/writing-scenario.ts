@@ -118,8 +118,8 @@ export class WritingScenario {
     await this.#expectRefused(device);
   }
 
-  async #pair(wish: object, decision?: 'approve' | 'deny'): Promise<void> {
-    const invite = await askForInvite(this.#server, wish).catch(() => undefined);
+  async #pair(params: object, decision?: 'approve' | 'deny'): Promise<void> {
+    const invite = await askForInvite(this.#server, params).catch(() => undefined);
     if (typeof invite !== 'string') return;
     const entries = new Map<string, string>();
     const storage = {

@@ -19,13 +19,13 @@ const MAX_COUNT = 1_000_000n;
 /** @throws {ServiceError} `engine_failed` for a file that can't be a model */
 export async function checkGgufHeader(path: string): Promise<void> {
   const header = await readHeader(path);
-  const isSound =
+  const isValid =
     header.byteLength === HEADER_BYTES &&
     header.toString('latin1', 0, 4) === 'GGUF' &&
     VERSIONS.has(header.readUInt32LE(4)) &&
     header.readBigUInt64LE(8) <= MAX_COUNT &&
     header.readBigUInt64LE(16) <= MAX_COUNT;
-  if (!isSound) throw damagedModel();
+  if (!isValid) throw damagedModel();
 }
 
 export function damagedModel(cause?: unknown): ServiceError {

@@ -5,7 +5,7 @@ import {
   type ApprovalEvent,
   type ApprovalKind,
   type ApprovalQueue,
-  type ApprovalWish,
+  type ApprovalParams,
 } from '../../../core/approvals/approval-queue.ts';
 import { createFakeTime, type FakeTime } from '../fake-time.ts';
 
@@ -33,8 +33,8 @@ beforeEach(() => {
   });
 });
 
-const ask = (wish: Partial<ApprovalWish> = {}) =>
-  queue.request({ kind: 'tool_permission', summary: 'run "ls"', lifetimeMs: 60_000, ...wish })!;
+const ask = (params: Partial<ApprovalParams> = {}) =>
+  queue.request({ kind: 'tool_permission', summary: 'run "ls"', lifetimeMs: 60_000, ...params })!;
 
 describe('an approval', () => {
   test('is shown with all that its owner needs, and approved', async () => {
@@ -152,14 +152,14 @@ describe('how many', () => {
   test.each([
     ['pairings with an invite', 16, {}],
     ['pairings by a code', 3, { code: '123456' }],
-  ])('%s wait at once: %i; others are not kept from asking', (_name, limit, wish) => {
+  ])('%s wait at once: %i; others are not kept from asking', (_name, limit, params) => {
     const kind: ApprovalKind = 'pairing';
-    for (let turn = 0; turn < limit; turn += 1) ask({ kind, ...wish });
-    expect(queue.request({ kind, summary: 'one more', lifetimeMs: 1000, ...wish })).toBeUndefined();
+    for (let turn = 0; turn < limit; turn += 1) ask({ kind, ...params });
+    expect(queue.request({ kind, summary: 'one more', lifetimeMs: 1000, ...params })).toBeUndefined();
     expect(ask({ kind: 'spend' })).toBeDefined();
-    expect(ask({ kind, ...('code' in wish ? {} : { code: '123456' }) })).toBeDefined();
+    expect(ask({ kind, ...('code' in params ? {} : { code: '123456' }) })).toBeDefined();
     queue.decide('id1', 'denied');
-    expect(ask({ kind, ...wish })).toBeDefined();
+    expect(ask({ kind, ...params })).toBeDefined();
     expect(queue.list()).toHaveLength(limit + 2);
   });
 

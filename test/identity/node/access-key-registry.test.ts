@@ -12,7 +12,7 @@ import {
   type AccessKeyEvent,
   type AccessKeyRegistry,
 } from '../../../identity/node/access-key-registry.ts';
-import { createRecent } from '../../../identity/node/recent.ts';
+import { createLruCache } from '../../../identity/node/lru-cache.ts';
 import { asMasterKey, type MasterKey } from '../../../identity/secret-keys.ts';
 import { temporaryHome } from './home.ts';
 
@@ -118,8 +118,8 @@ describe('a key that was made', () => {
 
   test.each([{ label: '' }, { label: 'a\nb' }, { lifetimeS: 0 }, { lifetimeS: 0.5 }, { agentIndex: -1 }])(
     'cannot be wished for with %j',
-    (wish) => {
-      expect(() => keys.create(wish)).toThrow(RangeError);
+    (params) => {
+      expect(() => keys.create(params)).toThrow(RangeError);
       expect(keys.list()).toEqual([]);
       expect(events).toEqual([]);
     },
@@ -307,7 +307,7 @@ describe('revoking', () => {
 });
 
 test('what is remembered is bounded, and what was used longest ago is forgotten first', () => {
-  const recent = createRecent<number>(3);
+  const recent = createLruCache<number>(3);
   for (const [name, value] of Object.entries({ a: 1, b: 2, c: 3 })) recent.set(name, value);
   expect(recent.get('a')).toBe(1);
   recent.set('d', 4);

@@ -94,7 +94,7 @@ class World {
     return this.#nowS >= expiresAtS ? 'expired' : 'open';
   }
 
-  #foreseen(invite: InviteModel, deviceNumber: number): 'new' | 'repeated' | 'used' | 'over' {
+  #previewed(invite: InviteModel, deviceNumber: number): 'new' | 'repeated' | 'used' | 'over' {
     if (invite.isClosed || this.#nowS >= invite.expiresAtS) return 'over';
     if (invite.use === undefined) return this.#isOvertaken(invite, deviceNumber) ? 'over' : 'new';
     return invite.use.device.number === deviceNumber ? 'repeated' : 'used';
@@ -108,10 +108,10 @@ class World {
   #redeem(invite: InviteModel, deviceNumber: number): void {
     const { devices } = this.#real;
     const deviceKey = deviceKeyOf(deviceNumber);
-    const foreseen = this.#foreseen(invite, deviceNumber);
-    expect(devices.foresee(invite.id, deviceKey)).toBe(foreseen);
+    const previewed = this.#previewed(invite, deviceNumber);
+    expect(devices.preview(invite.id, deviceKey)).toBe(previewed);
     const redemption = devices.redeem({ inviteId: invite.id, deviceKey, description, gateway });
-    expect(redemption.result).toBe(foreseen === 'new' ? 'paired' : foreseen);
+    expect(redemption.result).toBe(previewed === 'new' ? 'paired' : previewed);
     if (redemption.result === 'repeated') expect(redemption.answer).toEqual(invite.use!.answer);
     if (redemption.result !== 'paired') return;
     const before = this.#devices.find((one) => one.number === deviceNumber && !one.isRevoked);

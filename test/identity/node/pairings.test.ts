@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { listAuditRecords } from '../../../core/audit/audit-log.ts';
 import { addressOf } from '../../../identity/address.ts';
 import { deriveAgentKey } from '../../../identity/agent-key.ts';
-import { MAX_OPEN_INVITES, TooManyInvites, type InviteWish } from '../../../identity/node/invite-registry.ts';
+import { MAX_OPEN_INVITES, TooManyInvites, type InviteParams } from '../../../identity/node/invite-registry.ts';
 import { findPairingGrant } from '../../../identity/pairing.ts';
 import { asMasterKey } from '../../../identity/secret-keys.ts';
 import { temporaryHome } from './home.ts';
@@ -53,8 +53,8 @@ function redeem(inviteId: string, deviceKey = phone, among = pairings) {
   return among.devices.redeem({ inviteId, deviceKey, description, gateway });
 }
 
-function pairNew(deviceKey = phone, wish: InviteWish = {}) {
-  const { invite, secret } = pairings.invites.create(wish);
+function pairNew(deviceKey = phone, params: InviteParams = {}) {
+  const { invite, secret } = pairings.invites.create(params);
   const redemption = redeem(invite.id, deviceKey);
   if (redemption.result !== 'paired') throw new Error(redemption.result);
   return { invite, secret, ...redemption, grant: findPairingGrant(redemption.answer)! };
@@ -97,8 +97,8 @@ describe('an invite', () => {
 
   test.each([{ lifetimeS: 59 }, { lifetimeS: 3601 }, { lifetimeS: 60.5 }, { agentIndex: -1 }])(
     'cannot be wished for with %j',
-    (wish) => {
-      expect(() => pairings.invites.create(wish)).toThrow(RangeError);
+    (params) => {
+      expect(() => pairings.invites.create(params)).toThrow(RangeError);
       expect(pairings.invites.list()).toEqual([]);
     },
   );
@@ -162,16 +162,16 @@ describe('a device', () => {
 
   test('gets the same answer again until the invite expires, and another device gets none', () => {
     const { invite, answer, device } = pairNew();
-    const foreseen = (key = phone) => pairings.devices.foresee(invite.id, key);
-    expect([foreseen(), foreseen(laptop)]).toEqual(['repeated', 'used']);
+    const previewed = (key = phone) => pairings.devices.preview(invite.id, key);
+    expect([previewed(), previewed(laptop)]).toEqual(['repeated', 'used']);
     timeMs += 599_000;
     expect(redeem(invite.id)).toEqual({ result: 'repeated', answer, device });
     expect(redeem(invite.id, laptop)).toEqual({ result: 'used' });
     timeMs += 1000;
     expect([redeem(invite.id), redeem(invite.id, laptop)]).toEqual([{ result: 'over' }, { result: 'over' }]);
     expect(pairings.devices.list()).toEqual([device]);
-    expect(pairings.devices.foresee('0'.repeat(32), phone)).toBe('over');
-    expect(pairings.devices.foresee(pairings.invites.create({}).invite.id, laptop)).toBe('new');
+    expect(pairings.devices.preview('0'.repeat(32), phone)).toBe('over');
+    expect(pairings.devices.preview(pairings.invites.create({}).invite.id, laptop)).toBe('new');
   });
 
   test('is good for one agent, and comes with a bearer key, where the invite says so', () => {

@@ -9,11 +9,11 @@ import type { Revocation } from '../identity/node/key-revocation.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
 import { createDeviceTable, recordOf } from '../identity/node/device-table.ts';
 import type { CommandContext } from './command.ts';
-import { hasDatabase, parseRevocation, withDatabase, type NotWritten } from './key-keeper.ts';
+import { hasDatabase, parseRevocation, withDatabase, type NotWritten } from './key-admin.ts';
 import { findLiveServer, type LiveServer } from './live-server.ts';
 import { withRegistries } from './registries-here.ts';
 
-export interface DeviceKeeper {
+export interface DeviceAdmin {
   list(): Promise<readonly DeviceResource[]>;
   /** Of one that is there. */
   rename(id: string, name: string): Promise<void>;
@@ -21,14 +21,14 @@ export interface DeviceKeeper {
   revoke(id: string): Promise<Revocation & NotWritten>;
 }
 
-export async function findDeviceKeeper(context: CommandContext): Promise<DeviceKeeper> {
+export async function findDeviceAdmin(context: CommandContext): Promise<DeviceAdmin> {
   const server = await findLiveServer(context.home);
   return server === undefined ? databaseKeeper(context) : serverKeeper(server);
 }
 
 const listSchema = z.object({ devices: z.array(deviceResourceSchema) });
 
-function serverKeeper(server: LiveServer): DeviceKeeper {
+function serverKeeper(server: LiveServer): DeviceAdmin {
   return {
     list: async () => listSchema.parse(await server.ask('GET', 'devices')).devices,
     rename: async (id, name) => void (await server.ask('POST', `devices/${id}`, { body: { name } })),
@@ -36,7 +36,7 @@ function serverKeeper(server: LiveServer): DeviceKeeper {
   };
 }
 
-function databaseKeeper(context: CommandContext): DeviceKeeper {
+function databaseKeeper(context: CommandContext): DeviceAdmin {
   return {
     list: async () => listHere(context.home),
     rename: (id, name) =>

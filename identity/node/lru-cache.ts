@@ -1,11 +1,11 @@
 /** A bounded memory: what was asked for longest ago goes first. */
-export interface Recent<Value> {
+export interface LruCache<Value> {
   get(name: string): Value | undefined;
   set(name: string, value: Value): void;
 }
 
 /** Keeps the newest `capacity` values; getting one makes it new. */
-export function createRecent<Value>(capacity: number): Recent<Value> {
+export function createLruCache<Value>(capacity: number): LruCache<Value> {
   const values = new Map<string, Value>();
   return {
     get(name) {

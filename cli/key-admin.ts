@@ -12,7 +12,7 @@ import { durableNow } from '../core/storage/durable-clock.ts';
 import {
   encodeKey,
   keyResourceSchema,
-  wishOf,
+  accessKeyParamsOf,
   type CreateKeyBody,
   type KeyResource,
 } from '../gateway/wire/access-keys.ts';
@@ -29,7 +29,7 @@ export interface MadeKey extends KeyResource {
   readonly token: string;
 }
 
-export interface KeyKeeper {
+export interface KeyAdmin {
   create(body: CreateKeyBody): Promise<MadeKey>;
   list(): Promise<readonly KeyResource[]>;
   revoke(id: string): Promise<Revocation & NotWritten>;
@@ -52,7 +52,7 @@ export function notDurableText({ reason }: NotWritten): string {
   ).trimEnd();
 }
 
-export async function findKeyKeeper(context: CommandContext): Promise<KeyKeeper> {
+export async function findKeyAdmin(context: CommandContext): Promise<KeyAdmin> {
   const server = await findLiveServer(context.home);
   return server === undefined ? databaseKeeper(context) : serverKeeper(server);
 }
@@ -70,7 +70,7 @@ export function parseRevocation(answer: unknown): Revocation & NotWritten {
   return { result: already ? 'already' : 'revoked', isDurable: durable, ...told };
 }
 
-function serverKeeper(server: LiveServer): KeyKeeper {
+function serverKeeper(server: LiveServer): KeyAdmin {
   return {
     create: async (body) => madeSchema.parse(await server.ask('POST', 'keys', { body })),
     list: async () => listSchema.parse(await server.ask('GET', 'keys')).keys,
@@ -86,11 +86,11 @@ function serverKeeper(server: LiveServer): KeyKeeper {
   };
 }
 
-function databaseKeeper(context: CommandContext): KeyKeeper {
+function databaseKeeper(context: CommandContext): KeyAdmin {
   return {
     create: (body) =>
       withRegistries(context, ({ keys: registry }) => {
-        const { token, key } = registry.create(wishOf(body));
+        const { token, key } = registry.create(accessKeyParamsOf(body));
         return { token, ...encodeKey(key, Date.now()) };
       }),
     list: async () => listHere(context.home),
