@@ -3,7 +3,7 @@ import { PosternError } from '../clients/sdk/index.ts';
 import { describeGateway, pairByCode, type NearbyGateway } from '../clients/sdk/pair-by-code.ts';
 import { quoted } from '../core/printable.ts';
 import { CommandError, UsageError, type CommandContext, type CommandInput, type ExitCode } from './command.ts';
-import { lookAround, type Sighting } from '../service/mdns.ts';
+import { browse, type ServiceInstance } from '../service/mdns.ts';
 import { version } from '../service/package.ts';
 import { listPairedGateways, openPairingStorage } from './paired-gateways.ts';
 import { nameOf, report } from './this-device.ts';
@@ -68,13 +68,13 @@ function shown({ name, url, gatewayId }: NearbyGateway): string {
 }
 
 async function discover({ stop }: CommandContext): Promise<readonly NearbyGateway[]> {
-  const sightings = await lookAround(LOOK_MS, stop).catch((error: unknown) => {
+  const instances = await browse(LOOK_MS, stop).catch((error: unknown) => {
     throw new CommandError('this machine cannot ask in its network (mDNS). Give the address of the gateway instead.', {
       cause: error,
     });
   });
   const met = await Promise.all(
-    sightings.map(async (sighting) => describeGateway(urlOf(sighting), { signal: stop }).catch(() => undefined)),
+    instances.map(async (instance) => describeGateway(urlOf(instance), { signal: stop }).catch(() => undefined)),
   );
   const byId = new Map(
     met.flatMap((gateway) => (gateway === undefined ? [] : [[gateway.gatewayId, gateway] as const])),
@@ -83,7 +83,7 @@ async function discover({ stop }: CommandContext): Promise<readonly NearbyGatewa
 }
 
 /** Nothing else of what it said is used. */
-function urlOf({ address, port }: Sighting): string {
+function urlOf({ address, port }: ServiceInstance): string {
   return `http://${address}:${port}`;
 }
 

@@ -32,7 +32,7 @@ export interface DialLoopOptions {
 
 export interface DialLoop {
   /** Dials now, if it is waiting. */
-  hurry(): void;
+  retryNow(): void;
   close(): void;
 }
 
@@ -53,7 +53,7 @@ class Dialler implements DialLoop {
     this.#dial();
   }
 
-  hurry(): void {
+  retryNow(): void {
     if (this.#phase !== 'waiting') return;
     this.#cancelTimer();
     this.#dial();

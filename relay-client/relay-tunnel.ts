@@ -58,7 +58,7 @@ export interface RelayTunnel {
   /** What `tags` gives has changed. */
   changed(): void;
   /** Dials now if it is waiting: the network is there again. */
-  hurry(): void;
+  retryNow(): void;
   /** What was written before still goes out. */
   close(): Promise<void>;
 }
@@ -118,8 +118,8 @@ class Tunnel implements RelayTunnel {
     }
   }
 
-  hurry(): void {
-    this.#loop.hurry();
+  retryNow(): void {
+    this.#loop.retryNow();
   }
 
   async close(): Promise<void> {

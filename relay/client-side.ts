@@ -2,10 +2,10 @@
 import type { HeldGateway } from './directory.ts';
 import type { FairRate, RateShare } from './fair-rate.ts';
 import type { GroupPath } from './fair-share.ts';
-import { InboundMeter } from './inbound-meter.ts';
-import { Outbox } from './outbox.ts';
+import { ReceiveWindow } from './receive-window.ts';
+import { SendScheduler } from './send-scheduler.ts';
 import type { RelayContext } from './relay-context.ts';
-import { decodeBeyondBeat, type PeerRole, type RelayPeer } from './relay-peer.ts';
+import { decodeAfterKeepAlive, type PeerRole, type RelayPeer } from './relay-peer.ts';
 import type { ClientEnd, RelayedStream } from './relayed-stream.ts';
 import type { TagGrant } from './tag-list.ts';
 import { TokenBucket } from './token-bucket.ts';
@@ -38,7 +38,7 @@ export interface JoinedAs {
 
 export class ClientSide implements PeerRole, ClientEnd {
   readonly peer: RelayPeer;
-  readonly outbox: Outbox;
+  readonly scheduler: SendScheduler;
   readonly streams = new Map<number, RelayedStream>();
   readonly grant: TagGrant;
   /** By which places are shared: its address, and its tag. */
@@ -48,7 +48,7 @@ export class ClientSide implements PeerRole, ClientEnd {
   readonly connectionTag: Uint8Array;
   readonly #joined: JoinedAs;
   readonly #context: RelayContext;
-  readonly #meter: InboundMeter;
+  readonly #meter: ReceiveWindow;
   readonly #handshakes: TokenBucket;
   #lastId = 0;
 
@@ -61,8 +61,8 @@ export class ClientSide implements PeerRole, ClientEnd {
     this.connectionTag = joined.connectionTag;
     this.#joined = joined;
     this.#context = context;
-    this.outbox = new Outbox(peer, context);
-    this.#meter = new InboundMeter(peer, { share: this.share, window: limits.connectionWindowBytes });
+    this.scheduler = new SendScheduler(peer, context);
+    this.#meter = new ReceiveWindow(peer, { share: this.share, window: limits.connectionWindowBytes });
     const perSecond = limits.handshakesPerSecond;
     this.#handshakes = new TokenBucket({ perSecond, burst: 2 * perSecond, elapsedMs });
   }
@@ -75,16 +75,16 @@ export class ClientSide implements PeerRole, ClientEnd {
   receive(message: Buffer): void {
     const stream = dataStream(message);
     if (stream > 0) return this.#data(stream, message);
-    const frame = decodeBeyondBeat(this.peer, message);
+    const frame = decodeAfterKeepAlive(this.peer, message);
     if (frame !== undefined) this.#accept(frame);
   }
 
   clear(): void {
-    this.outbox.flush();
+    this.scheduler.flush();
   }
 
-  beat(): void {
-    this.outbox.endStalled();
+  keepAlive(): void {
+    this.scheduler.endStalled();
   }
 
   gone(code: number): void {
@@ -92,7 +92,7 @@ export class ClientSide implements PeerRole, ClientEnd {
     this.#meter.close();
     for (const stream of this.streams.values()) stream.resetGateway(RELAY_CODE.offline);
     gateway.detach(this);
-    this.outbox.close();
+    this.scheduler.close();
     this.#context.metrics.tally.clients -= 1;
     const { bytesIn, bytesOut } = this.peer;
     this.#context.log({ event: 'client gone', route: routingId.slice(0, 4), code, bytesIn, bytesOut });
@@ -104,7 +104,7 @@ export class ClientSide implements PeerRole, ClientEnd {
         if (frame.connectionTag !== undefined || frame.stream <= this.#lastId) break;
         return this.#open(frame.stream, frame.op);
       case 'window':
-        if (frame.stream === 0) this.outbox.grant(frame.credit);
+        if (frame.stream === 0) this.scheduler.grant(frame.credit);
         else this.#find(frame.stream)?.grant('down', frame.credit);
         return;
       case 'reset':

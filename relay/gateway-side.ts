@@ -3,10 +3,10 @@ import type { ClientSide } from './client-side.ts';
 import type { HeldGateway } from './directory.ts';
 import { FairRate } from './fair-rate.ts';
 import { findCrowding, type GroupPath } from './fair-share.ts';
-import { InboundMeter } from './inbound-meter.ts';
-import { Outbox } from './outbox.ts';
+import { ReceiveWindow } from './receive-window.ts';
+import { SendScheduler } from './send-scheduler.ts';
 import type { RelayContext } from './relay-context.ts';
-import { decodeBeyondBeat, type PeerRole, type RelayPeer } from './relay-peer.ts';
+import { decodeAfterKeepAlive, type PeerRole, type RelayPeer } from './relay-peer.ts';
 import { RelayedStream, type StreamSide } from './relayed-stream.ts';
 import { TagList, type TagGrant } from './tag-list.ts';
 import { RELAY_CODE, RelayError } from './wire/codes.ts';
@@ -20,11 +20,11 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
   readonly epoch: number;
   readonly routingId: string;
   readonly peer: RelayPeer;
-  readonly outbox: Outbox;
+  readonly scheduler: SendScheduler;
   readonly streams = new Map<number, RelayedStream>();
   readonly rate: FairRate;
   readonly #context: RelayContext;
-  readonly #meter: InboundMeter;
+  readonly #meter: ReceiveWindow;
   readonly #tags: TagList;
   readonly #clients = new Set<ClientSide>();
   #lastId = 0;
@@ -35,16 +35,16 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     this.epoch = epoch;
     this.routingId = routingId;
     this.#context = context;
-    this.outbox = new Outbox(peer, context);
+    this.scheduler = new SendScheduler(peer, context);
     this.rate = new FairRate({ perSecond: limits.bytesPerSecond, burst: limits.burstBytes, elapsedMs });
     // Of what belongs to no stream: all else is its client's share, and slows down that one.
-    this.#meter = new InboundMeter(peer, { share: this.rate.of(NOBODY), window: limits.connectionWindowBytes });
+    this.#meter = new ReceiveWindow(peer, { share: this.rate.of(NOBODY), window: limits.connectionWindowBytes });
     this.#tags = new TagList({ limit: limits.tagsPerGateway, now });
   }
 
   replace(): void {
     this.#context.metrics.tally.takeovers += 1;
-    this.peer.sendAway(RELAY_CODE.replaced);
+    this.peer.sendGoaway(RELAY_CODE.replaced);
   }
 
   findTag(tag: Uint8Array): TagGrant | undefined {
@@ -82,16 +82,16 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
   receive(message: Buffer): void {
     const stream = dataStream(message);
     if (stream > 0) return this.#data(stream, message);
-    const frame = decodeBeyondBeat(this.peer, message);
+    const frame = decodeAfterKeepAlive(this.peer, message);
     if (frame !== undefined) this.#accept(frame);
   }
 
   clear(): void {
-    this.outbox.flush();
+    this.scheduler.flush();
   }
 
-  beat(): void {
-    this.outbox.endStalled();
+  keepAlive(): void {
+    this.scheduler.endStalled();
   }
 
   gone(code: number): void {
@@ -99,7 +99,7 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     this.#meter.close();
     for (const stream of this.streams.values()) stream.resetClient(RELAY_CODE.offline);
     for (const client of this.#clients) client.peer.refuse(RELAY_CODE.offline);
-    this.outbox.close();
+    this.scheduler.close();
     this.#context.metrics.tally.gateways -= 1;
     const { bytesIn, bytesOut } = this.peer;
     this.#context.log({ event: 'gateway gone', route: this.routingId.slice(0, 4), code, bytesIn, bytesOut });
@@ -131,7 +131,7 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
       case 'deny':
         return this.#deny(frame.tags);
       case 'window':
-        if (frame.stream === 0) this.outbox.grant(frame.credit);
+        if (frame.stream === 0) this.scheduler.grant(frame.credit);
         else this.#find(frame.stream)?.grant('up', frame.credit);
         return;
       case 'reset':

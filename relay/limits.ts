@@ -11,9 +11,9 @@ export const DEFAULT_LIMITS = {
   /** Handshakes that a connection may begin; a second's worth may come at once, and one more second's. */
   handshakesPerSecond: 2,
   /** Connections that have not yet said who they are: more of them at once would only make all of them late. */
-  unnamedConnections: 256,
+  unauthenticatedConnections: 256,
   /** … from one address (IPv6: a /64), of which the oldest gives way; 0 is no limit, for a relay behind a proxy. */
-  unnamedPerAddress: 64,
+  unauthenticatedPerAddress: 64,
   /** Of one gateway and all its clients, in equal parts for those who use it; 0 is no limit. */
   bytesPerSecond: 2 * 1024 * 1024,
   /** Of each tag. */
@@ -26,7 +26,7 @@ export const DEFAULT_LIMITS = {
   heldBytes: 256 * 1024 * 1024,
   tagsPerGateway: 4096,
   /** To say who one is. */
-  greetingMs: 5_000,
+  authenticationMs: 5_000,
   pingEveryMs: 20_000,
   pingSpreadMs: 3_000,
   deadAfterMs: 45_000,
@@ -39,7 +39,7 @@ export type LimitName = keyof typeof DEFAULT_LIMITS;
 export type RelayLimits = Readonly<Record<LimitName, number>>;
 
 /** Where 0 means that there is no limit. */
-const MAY_BE_ZERO: ReadonlySet<LimitName> = new Set(['unnamedPerAddress', 'bytesPerSecond', 'bytesPerDay']);
+const MAY_BE_ZERO: ReadonlySet<LimitName> = new Set(['unauthenticatedPerAddress', 'bytesPerSecond', 'bytesPerDay']);
 
 export function isLimitName(name: string): name is LimitName {
   return Object.hasOwn(DEFAULT_LIMITS, name);

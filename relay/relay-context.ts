@@ -28,7 +28,7 @@ export interface RelayContext {
   readonly metrics: RelayMetrics;
   readonly peers: Set<RelayPeer>;
   /** Those who have not said who they are, the oldest first, with the address of each; see `networkOf`. */
-  readonly unnamed: Map<RelayPeer, string>;
+  readonly unauthenticated: Map<RelayPeer, string>;
   /** What is held of everybody's bytes. */
   readonly held: { bytes: number };
   readonly log: (event: RelayEvent) => void;

@@ -5,7 +5,7 @@ export interface RelayTally {
   gateways: number;
   clients: number;
   /** Connections that have not said who they are. */
-  unnamed: number;
+  unauthenticated: number;
   streams: number;
   registrations: number;
   takeovers: number;
@@ -25,7 +25,7 @@ export interface RelayMetrics {
 const GAUGES = {
   gateways: 'Gateways that are registered.',
   clients: 'Clients that have joined.',
-  unnamed: 'Connections that have not said who they are.',
+  unauthenticated: 'Connections that have not said who they are.',
   streams: 'Streams that are open.',
 } as const;
 
@@ -43,7 +43,7 @@ export function createRelayMetrics(held: { readonly bytes: number }): RelayMetri
   const tally: RelayTally = {
     gateways: 0,
     clients: 0,
-    unnamed: 0,
+    unauthenticated: 0,
     streams: 0,
     registrations: 0,
     takeovers: 0,

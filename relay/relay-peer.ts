@@ -26,7 +26,7 @@ export interface PeerRole {
   clear(): void;
   gone(code: number): void;
   /** Once a second. */
-  beat?(): void;
+  keepAlive?(): void;
 }
 
 export class RelayPeer {
@@ -96,7 +96,7 @@ export class RelayPeer {
   }
 
   /** Says that another place is to be looked for, and closes. */
-  sendAway(code: number): void {
+  sendGoaway(code: number): void {
     this.send({ type: 'goaway', code, minMs: 0, spreadMs: this.#context.limits.drainSpreadMs, url: '' });
     this.#end(code);
   }
@@ -117,7 +117,7 @@ export class RelayPeer {
   }
 
   /** Looks whether it is time for a PING, or too late for anything. */
-  beat(): void {
+  keepAlive(): void {
     const now = this.#context.elapsedMs();
     if (this.#hasHeard) this.#heardAt = now;
     this.#hasHeard = false;
@@ -126,7 +126,7 @@ export class RelayPeer {
       this.#pingAt = this.#nextPing();
       this.sendBytes(PING);
     }
-    this.role.beat?.();
+    this.role.keepAlive?.();
   }
 
   #nextPing(): number {
@@ -159,7 +159,7 @@ export class RelayPeer {
 }
 
 /** What every role does with the frames that keep a connection alive. @returns undefined if that was one */
-export function decodeBeyondBeat(peer: RelayPeer, message: Buffer): Frame | undefined {
+export function decodeAfterKeepAlive(peer: RelayPeer, message: Buffer): Frame | undefined {
   const frame = decodeFrame(message);
   if (frame.type === 'ping') peer.send({ type: 'pong', bytes: frame.bytes });
   return frame.type === 'ping' || frame.type === 'pong' ? undefined : frame;

@@ -12,7 +12,7 @@ import { Arrivals } from './arrivals.ts';
 import { DailyQuota } from './daily-quota.ts';
 import { createDirectory } from './directory.ts';
 import { findCrowding } from './fair-share.ts';
-import { greet } from './greeting.ts';
+import { authenticate } from './authentication.ts';
 import { DEFAULT_LIMITS, type RelayLimits } from './limits.ts';
 import { networkOf } from './network-of.ts';
 import type { RelayContext, RelayEvent } from './relay-context.ts';
@@ -140,7 +140,7 @@ function contextOf(options: RelayOptions, origin: string): RelayContext & { read
     quota: new DailyQuota({ bytesPerDay: limits.bytesPerDay, now }),
     metrics: createRelayMetrics(held),
     peers: new Set(),
-    unnamed: new Map(),
+    unauthenticated: new Map(),
     held,
     log: options.log ?? (() => undefined),
     now,
@@ -156,14 +156,14 @@ function serve(
   server.on('request', answer);
   refuseMalformed(server);
   acceptSockets(server, context);
-  const beat = setInterval(() => {
-    for (const peer of context.peers) peer.beat();
+  const keepAlive = setInterval(() => {
+    for (const peer of context.peers) peer.keepAlive();
   }, BEAT_MS);
   const close = async (): Promise<void> => {
-    clearInterval(beat);
+    clearInterval(keepAlive);
     const closed = once(server, 'close');
     server.close();
-    for (const peer of context.peers) peer.sendAway(RELAY_CODE.draining);
+    for (const peer of context.peers) peer.sendGoaway(RELAY_CODE.draining);
     server.closeAllConnections();
     figures?.server.close();
     figures?.server.closeAllConnections();
@@ -200,7 +200,7 @@ function acceptSockets(server: Server, context: RelayContext): void {
     handleProtocols: (offered) => (offered.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
   });
   sockets.on('wsClientError', (_error, socket) => refuse(socket, 400));
-  const { unnamedConnections: inAll, unnamedPerAddress: perAddress } = context.limits;
+  const { unauthenticatedConnections: inAll, unauthenticatedPerAddress: perAddress } = context.limits;
   const arrivals = new Arrivals({ inAll, perAddress });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy());
@@ -211,7 +211,7 @@ function acceptSockets(server: Server, context: RelayContext): void {
     const admit = (): void => {
       if (socket.destroyed) return;
       if (!makeRoom(address, context)) return turnAway();
-      sockets.handleUpgrade(request, socket, head, (webSocket) => greet(webSocket, context, address));
+      sockets.handleUpgrade(request, socket, head, (webSocket) => authenticate(webSocket, context, address));
     };
     arrivals.add({ address, admit, refuse: turnAway });
   });
@@ -221,12 +221,12 @@ function acceptSockets(server: Server, context: RelayContext): void {
  * Nobody is refused for what others do at the same address: who waits there for longest gives way, and whoever has a tag
  * or a proof shows it in one round trip.
  */
-function makeRoom(address: string, { unnamed, limits }: RelayContext): boolean {
-  const { unnamedConnections, unnamedPerAddress } = limits;
-  const here = [...unnamed].filter(([, from]) => from === address);
-  const isFullHere = unnamedPerAddress > 0 && here.length >= unnamedPerAddress;
-  if (!isFullHere && unnamed.size < unnamedConnections) return true;
-  const holders = isFullHere ? here : unnamed;
+function makeRoom(address: string, { unauthenticated, limits }: RelayContext): boolean {
+  const { unauthenticatedConnections, unauthenticatedPerAddress } = limits;
+  const here = [...unauthenticated].filter(([, from]) => from === address);
+  const isFullHere = unauthenticatedPerAddress > 0 && here.length >= unauthenticatedPerAddress;
+  if (!isFullHere && unauthenticated.size < unauthenticatedConnections) return true;
+  const holders = isFullHere ? here : unauthenticated;
   const crowding = findCrowding(holders, { path: [address], pathOf: ([, from]) => [from] });
   crowding?.holder[0].refuse(RELAY_CODE.tooMany);
   return crowding !== undefined;

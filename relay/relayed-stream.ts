@@ -5,7 +5,7 @@
  */
 import type { RateShare } from './fair-rate.ts';
 import type { GroupPath } from './fair-share.ts';
-import type { Outbox } from './outbox.ts';
+import type { SendScheduler } from './send-scheduler.ts';
 import type { RelayContext } from './relay-context.ts';
 import type { RelayPeer } from './relay-peer.ts';
 import { ByteQueue } from './wire/byte-queue.ts';
@@ -16,7 +16,7 @@ import type { TagGrant } from './tag-list.ts';
 /** One end, as a stream sees it. */
 export interface StreamSide {
   readonly peer: RelayPeer;
-  readonly outbox: Outbox;
+  readonly scheduler: SendScheduler;
   readonly streams: Map<number, RelayedStream>;
 }
 
@@ -89,11 +89,11 @@ export class RelayedStream {
     if (flow.isEndReceived || length > flow.credit) return this.reset(RELAY_CODE.flow);
     flow.credit -= length;
     flow.isEndReceived = isEnd;
-    if (flow.target.outbox.passOn(flow, message)) return;
+    if (flow.target.scheduler.passOn(flow, message)) return;
     if (this.#context.held.bytes + length > this.#context.limits.heldBytes) return this.reset(RELAY_CODE.tooMany);
-    flow.target.outbox.hold(flow, message.subarray(HEADER_BYTES));
+    flow.target.scheduler.hold(flow, message.subarray(HEADER_BYTES));
     // All that a client sends goes to one gateway; what a gateway sends to one slow client must not stop the others'.
-    if (name === 'up') flow.target.outbox.pauseUntilClear(this.#ends.client.peer);
+    if (name === 'up') flow.target.scheduler.pauseUntilClear(this.#ends.client.peer);
   }
 
   /** The receiver of a flow takes more of it. What a gateway sends is slowed down by this; a client is as a whole. */
@@ -152,8 +152,8 @@ export class RelayedStream {
     clearTimeout(this.#creditTimer);
     gateway.streams.delete(gatewayId);
     this.#context.metrics.tally.streams -= 1;
-    gateway.outbox.drop(this.up);
-    client.outbox.drop(this.down);
+    gateway.scheduler.drop(this.up);
+    client.scheduler.drop(this.down);
   }
 
   #flow(target: StreamSide, targetId: number): Flow {

@@ -17,7 +17,7 @@ const MAX_NAME_BYTES = 63;
 /** Questions and answers are lost now and then. */
 const ASK_AGAIN_MS = 700;
 const LAST_WORDS_MS = 500;
-const MAX_SIGHTINGS = 32;
+const MAX_INSTANCES = 32;
 
 export interface Advertised {
   readonly name: string;
@@ -84,21 +84,21 @@ function shortened(name: string): string {
 }
 
 /** Where an answer came from, and the port that it names. */
-export interface Sighting {
+export interface ServiceInstance {
   readonly address: string;
   readonly port: number;
 }
 
 /** Whoever answers within this time. @param signal ends the waiting @throws where the network does not let one ask */
-export async function lookAround(forMs: number, signal: AbortSignal): Promise<readonly Sighting[]> {
-  const sightings = new Map<string, Sighting>();
+export async function browse(forMs: number, signal: AbortSignal): Promise<readonly ServiceInstance[]> {
+  const instances = new Map<string, ServiceInstance>();
   const failed = new AbortController();
   const networks = new Networks((error) => failed.abort(error));
   const browsers: Browser[] = [];
   await networks.renew((bonjour) => {
     const found = ({ referer, port }: Service): void => {
-      if (referer === undefined || sightings.size >= MAX_SIGHTINGS) return;
-      sightings.set(`${referer.address} ${port}`, { address: referer.address, port });
+      if (referer === undefined || instances.size >= MAX_INSTANCES) return;
+      instances.set(`${referer.address} ${port}`, { address: referer.address, port });
     };
     browsers.push(bonjour.find({ type: TYPE }, found));
   });
@@ -110,7 +110,7 @@ export async function lookAround(forMs: number, signal: AbortSignal): Promise<re
   for (const browser of browsers) browser.stop();
   await networks.close();
   failed.signal.throwIfAborted();
-  return [...sightings.values()];
+  return [...instances.values()];
 }
 
 /**

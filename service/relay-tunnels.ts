@@ -74,7 +74,7 @@ export function createRelayTunnels(options: RelayTunnelsOptions): RelayTunnels {
       if (!isClosed) cancelRetry = setTimer(RETRY_MS, () => openOrRetry(door));
     });
   };
-  const network = watchNetwork({ setTimer, onChange: () => tunnels.forEach(({ tunnel }) => tunnel.hurry()) });
+  const network = watchNetwork({ setTimer, onChange: () => tunnels.forEach(({ tunnel }) => tunnel.retryNow()) });
   return {
     begin: openOrRetry,
     list: () => tunnels.map(stateOf),

@@ -46,6 +46,6 @@ export async function start(program: string, args: readonly string[]): Promise<P
 
 /** A relay without the limits that would be what is measured. */
 export function startRelayProgram(port = 0): Promise<Program> {
-  const limits = ['unnamedPerAddress=0', 'bytesPerSecond=0'];
+  const limits = ['unauthenticatedPerAddress=0', 'bytesPerSecond=0'];
   return start(relayProgram, ['--listen', `127.0.0.1:${port}`, ...limits.flatMap((limit) => ['--limit', limit])]);
 }

@@ -38,7 +38,7 @@ export async function pullModel({ flags, positionals }: CommandInput, context: C
     const plan = await makePlan({ what, sha256 }, pull).catch((error: unknown) => {
       throw explain(error, folder);
     });
-    if (!(await isWise(plan, flags['yes'] === true, pull))) {
+    if (!(await confirmFit(plan, flags['yes'] === true, pull))) {
       context.terminal.say('Nothing was fetched.');
       return 1;
     }
@@ -92,7 +92,7 @@ async function makePlan(
 }
 
 /** A model that will not run is fetched only for those who say so; it may be meant for another machine. */
-async function isWise({ files, totalBytes, fit }: PlannedPull, isSure: boolean, { terminal }: Pull): Promise<boolean> {
+async function confirmFit({ files, totalBytes, fit }: PlannedPull, isSure: boolean, { terminal }: Pull): Promise<boolean> {
   terminal.say(`${formatBytes(totalBytes)} to ${files[0].path}`);
   terminal.say(`In memory: ${fitWords(fit)}.`);
   if (fit.verdict !== 'does not fit') return true;

@@ -99,7 +99,7 @@ describe('A device that takes all the places of a gateway', () => {
 
 describe('Somebody who opens connections to a relay and says nothing', () => {
   test('keeps no device from connecting, not even one at the same address', async () => {
-    const relay = await relayHere({ unnamedPerAddress: 8, unnamedConnections: 16 });
+    const relay = await relayHere({ unauthenticatedPerAddress: 8, unauthenticatedConnections: 16 });
     const gateway = await rawGateway(relay);
     for (let round = 0; round < 5; round += 1) {
       await Promise.all(Array.from({ length: 20 }, () => rawPeer(relay.url).catch(() => undefined)));
@@ -110,7 +110,7 @@ describe('Somebody who opens connections to a relay and says nothing', () => {
   });
 
   test('and guesses at tags without end keeps no device from connecting', async () => {
-    const relay = await relayHere({ unnamedPerAddress: 8 });
+    const relay = await relayHere({ unauthenticatedPerAddress: 8 });
     const gateway = await rawGateway(relay);
     for (let at = 0; at < 100; at += 1) await joinWith(relay, gateway.key.routingId, randomBytes(16));
     expect((await rawClient(relay, gateway.key.routingId)).isClosed()).toBe(false);

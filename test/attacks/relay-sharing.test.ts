@@ -83,7 +83,7 @@ describe('A device that opens very many connections to a relay at once', () => {
   });
 
   test('lets a device at the same address in after as many as may wait there', async () => {
-    const relay = await relayHere({ unnamedPerAddress: 20 });
+    const relay = await relayHere({ unauthenticatedPerAddress: 20 });
     expect(await countBefore(relay, { many: 200, from: '127.0.0.2' })).toBeLessThan(25);
   });
 });

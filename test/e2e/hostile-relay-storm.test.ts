@@ -111,7 +111,7 @@ function storm(below: Below, { hostile }: HostileWorld, struck: Set<string>): Mi
   return (passing) => {
     overtake();
     const { role } = passing.link;
-    if (role === 'unnamed' || role === 'probe' || below(40) > 0) return HONEST(passing);
+    if (role === 'unauthenticated' || role === 'probe' || below(40) > 0) return HONEST(passing);
     const kind = names[below(names.length)]!;
     // Whatever ends a connection ends a great deal.
     const name = ['error', 'away', 'cut'].includes(kind) && below(3) > 0 ? 'delay' : kind;

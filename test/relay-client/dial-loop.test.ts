@@ -145,7 +145,7 @@ test('an attempt that hangs is given up, is told so, and what it says later chan
   expect(calls[1]!.signal.aborted).toBe(true);
 });
 
-test('hurry dials at once while it waits, and only then', async () => {
+test('retryNow dials at once while it waits, and only then', async () => {
   const time = new Time();
   let attempts = 0;
   const loop = startDialLoop({
@@ -158,8 +158,8 @@ test('hurry dials at once while it waits, and only then', async () => {
     random: () => 0.9,
   });
   await turns();
-  loop.hurry();
-  loop.hurry();
+  loop.retryNow();
+  loop.retryNow();
   expect(attempts).toBe(2);
   loop.close();
 });

@@ -232,7 +232,7 @@ describe('a word of it in the middle', () => {
     // That more tags were sent than fit is nothing to leave for.
     const isLeft = code !== RELAY_CODE.tooMany;
     await until(() => {
-      tunnel.hurry();
+      tunnel.retryNow();
       const isAnother = [...hostile.links].some((one) => one.role === 'gateway' && one !== link);
       return isAnother === isLeft && tunnel.state().phase === 'connected';
     });

@@ -51,12 +51,12 @@ describe('before anybody is known', () => {
   });
 
   test('whoever says nothing has to go', async () => {
-    const relay = await relayHere({ greetingMs: 50 });
+    const relay = await relayHere({ authenticationMs: 50 });
     expect(await refusal(await rawPeer(relay.url))).toBe(RELAY_CODE.timeout);
   });
 
   test('whoever sends its request, or its first frame, a byte at a time has to go', async () => {
-    const relay = await relayHere({ greetingMs: 300 });
+    const relay = await relayHere({ authenticationMs: 300 });
     const http = connect(relay.port, '127.0.0.1');
     http.on('error', () => undefined);
     http.write('GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ');
@@ -84,7 +84,7 @@ describe('before anybody is known', () => {
   });
 
   test('without the subprotocol nobody is heard; of too many from one address who waits for longest has to go', async () => {
-    const relay = await relayHere({ unnamedPerAddress: 3 });
+    const relay = await relayHere({ unauthenticatedPerAddress: 3 });
     const status = async (protocol: string[]): Promise<number> => {
       const socket = new WebSocket(relay.url, protocol);
       socket.on('error', () => undefined);
@@ -338,7 +338,16 @@ test('whoever falls silent is dead, and whoever answers is not', async () => {
 });
 
 test('limits are read from text, or refused with the way to say it', () => {
-  expect(parseLimits(['bytesPerSecond=0', 'greetingMs=9'])).toMatchObject({ bytesPerSecond: 0, greetingMs: 9 });
-  for (const text of ['what=1', 'greetingMs=0', 'greetingMs=-1', 'greetingMs', 'streamWindowBytes=9999999'])
+  expect(parseLimits(['bytesPerSecond=0', 'authenticationMs=9'])).toMatchObject({
+    bytesPerSecond: 0,
+    authenticationMs: 9,
+  });
+  for (const text of [
+    'what=1',
+    'authenticationMs=0',
+    'authenticationMs=-1',
+    'authenticationMs',
+    'streamWindowBytes=9999999',
+  ])
     expect(typeof parseLimits([text])).toBe('string');
 });

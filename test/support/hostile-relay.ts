@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { WebSocket, WebSocketServer } from 'ws';
 import { decodeFrame, encodeFrame, MAX_FRAME_BYTES, SUBPROTOCOL, type Frame } from '../../relay/wire/frame.ts';
 
-export type Role = 'unnamed' | 'gateway' | 'client' | 'probe';
+export type Role = 'unauthenticated' | 'gateway' | 'client' | 'probe';
 
 /** A frame on its way: from whoever dialled, or from the real relay. */
 export interface Passing {
@@ -112,7 +112,7 @@ class Hostile implements HostileRelay {
 
 /** One connection to it, and its own to the real relay. */
 export class Link {
-  role: Role = 'unnamed';
+  role: Role = 'unauthenticated';
   /** Of the gateway that registered, or is asked for; in hexadecimal. */
   routingId = '';
   /** The tags that a gateway lets in. */

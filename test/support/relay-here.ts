@@ -36,7 +36,7 @@ export async function startTestRelay(
   const relay = await startRelay({
     host: '127.0.0.1',
     port: 0,
-    limits: { ...DEFAULT_LIMITS, unnamedPerAddress: 0, ...limits },
+    limits: { ...DEFAULT_LIMITS, unauthenticatedPerAddress: 0, ...limits },
     log: (event) => log.push(JSON.stringify(event)),
     ...options,
   });
@@ -107,7 +107,7 @@ export function startTestTunnel(
     state: () => tunnel.state(),
     deny: (tags) => tunnel.deny(tags),
     changed: () => tunnel.changed(),
-    hurry: () => tunnel.hurry(),
+    retryNow: () => tunnel.retryNow(),
     close: () => tunnel.close(),
     said,
     key,

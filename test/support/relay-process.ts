@@ -26,7 +26,7 @@ export async function startRelayProcess(
   args: readonly string[] = [],
   { host = '127.0.0.1', within = [], environment = {} }: Place = {},
 ): Promise<RelayProcess> {
-  const listen = ['--listen', `${host}:${port}`, '--limit', 'unnamedPerAddress=0'];
+  const listen = ['--listen', `${host}:${port}`, '--limit', 'unauthenticatedPerAddress=0'];
   const [command, ...rest] = [...within, process.execPath, program, ...listen, ...args];
   const env = { ...process.env, ...environment };
   const child = spawn(command!, rest, { stdio: ['ignore', 'pipe', 'pipe'], env });

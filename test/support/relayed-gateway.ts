@@ -84,7 +84,7 @@ export async function startRelayed(
     killRelay: () => relay.close(),
     async restartRelay() {
       relay = await startTestRelay(limits, { port });
-      await until(() => (tunnel.hurry(), tunnel.state().phase === 'connected'));
+      await until(() => (tunnel.retryNow(), tunnel.state().phase === 'connected'));
     },
     leaveRelay: () => tunnel.close(),
   };

@@ -5,7 +5,7 @@
 import type { RateShare } from './fair-rate.ts';
 import type { RelayPeer } from './relay-peer.ts';
 
-export class InboundMeter {
+export class ReceiveWindow {
   readonly #peer: RelayPeer;
   readonly #share: RateShare;
   readonly #window: number;

@@ -12,7 +12,7 @@ const SLICE_BYTES = 16 * 1024;
 /** A reader that takes nothing of what waits for it loses those streams. */
 const STALLED_MS = 60_000;
 
-export class Outbox {
+export class SendScheduler {
   readonly #peer: RelayPeer;
   readonly #context: RelayContext;
   /** Flows with bytes that wait, in turn. */

@@ -21,13 +21,13 @@ import {
 } from './wire/frame.ts';
 
 /** Makes a peer of a socket that has just been opened. */
-export function greet(socket: WebSocket, context: RelayContext, address: string): void {
-  const { peer } = new Greeting(socket, context, address);
+export function authenticate(socket: WebSocket, context: RelayContext, address: string): void {
+  const { peer } = new Authentication(socket, context, address);
   context.peers.add(peer);
-  context.unnamed.set(peer, address);
+  context.unauthenticated.set(peer, address);
 }
 
-class Greeting implements PeerRole {
+class Authentication implements PeerRole {
   readonly peer: RelayPeer;
   readonly #context: RelayContext;
   readonly #address: string;
@@ -39,8 +39,8 @@ class Greeting implements PeerRole {
     this.#context = context;
     this.#address = address;
     this.peer = new RelayPeer(socket, context, this);
-    this.#timeout = setTimeout(() => this.#refuse(RELAY_CODE.timeout), context.limits.greetingMs);
-    context.metrics.tally.unnamed += 1;
+    this.#timeout = setTimeout(() => this.#refuse(RELAY_CODE.timeout), context.limits.authenticationMs);
+    context.metrics.tally.unauthenticated += 1;
     const { now, origin, limits } = context;
     const maxStreams = limits.streamsPerGateway;
     this.peer.send({ type: 'hello', nonce: this.#nonce, timeMs: now(), origin, ...windowsOf(context, maxStreams) });
@@ -66,8 +66,8 @@ class Greeting implements PeerRole {
 
   #over(): void {
     clearTimeout(this.#timeout);
-    this.#context.metrics.tally.unnamed -= 1;
-    this.#context.unnamed.delete(this.peer);
+    this.#context.metrics.tally.unauthenticated -= 1;
+    this.#context.unauthenticated.delete(this.peer);
   }
 
   #refuse(code: number): void {
