@@ -1,0 +1,102 @@
+/** `postern devices`: lists, renames and revokes what is paired with this machine. */
+import { quoted } from '../../core/printable.ts';
+import { isLabel } from '../../identity/access-claims.ts';
+import type { DeviceResource } from '../../gateway/wire/pairings.ts';
+import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from '../command.ts';
+import { cutText } from '../cut-text.ts';
+import { findDeviceAdmin, type DeviceAdmin } from '../device-admin.ts';
+import { notDurableText } from '../key-admin.ts';
+import { localTime } from '../local-time.ts';
+
+export const devices: Command = {
+  name: 'devices',
+  summary: 'list, rename and revoke paired devices',
+  usage: `Usage: postern devices [--json]
+       postern devices rename ID NAME
+       postern devices revoke ID [--json]
+
+Lists every device that was paired, the newest first. "postern invite" pairs one.
+
+  rename    call it something else; the name is yours alone
+  revoke    the device counts no more, nor do the keys that came with it, and what goes on under them ends; when the
+            command returns, that is done
+
+The first few characters of an ID will do, as long as no other begins with them.
+
+  --json    JSON on stdout
+
+Example:
+  postern devices rename 3f9a "old phone"
+`,
+  options: { json: { type: 'boolean' } },
+  async run({ flags, positionals: [action, ...rest] }, context) {
+    const asJson = flags['json'] === true;
+    if (action === undefined) return list(asJson, context);
+    if (action === 'rename' && rest.length === 2) return rename(rest[0] ?? '', rest[1] ?? '', context);
+    if (action === 'revoke' && rest.length === 1) return revoke(rest[0] ?? '', asJson, context);
+    throw new UsageError('say nothing more to list them, or "rename ID NAME", or "revoke ID".');
+  },
+};
+
+async function list(asJson: boolean, context: CommandContext): Promise<ExitCode> {
+  const { terminal } = context;
+  const all = await (await findDeviceAdmin(context)).list();
+  if (asJson) terminal.print(JSON.stringify(all));
+  else for (const device of all) terminal.print(lineOf(device));
+  if (all.length === 0) terminal.say('No device is paired. "postern invite" pairs one.');
+  return 0;
+}
+
+function lineOf(device: DeviceResource): string {
+  const { id, status, agent_index: agent, scope, paired_at: pairedAt, last_seen_at: seenAt } = device;
+  const forWhat = agent === null ? 'for every agent' : `for agent ${agent} (${scope})`;
+  const seen = seenAt === null ? 'never seen' : `seen ${localTime(seenAt)}${pathText(device)}`;
+  const end = device.revoked_at === null ? '' : `revoked ${localTime(device.revoked_at)}`;
+  const columns = [id, status.padEnd(7), deviceText(device), forWhat, `paired ${localTime(pairedAt)}`, seen, end];
+  return columns.join('  ').trimEnd();
+}
+
+/** `"phone" ("android", "Pixel 9")`: its own words, if the owner did not rename it. */
+export function deviceText({ name, platform, model }: DeviceResource): string {
+  const what = model === null ? quoted(platform) : `${quoted(platform)}, ${quoted(model)}`;
+  return `${quoted(name)} (${what})`;
+}
+
+/** Which way it came last. */
+export function pathText({ last_path: path }: DeviceResource): string {
+  if (path === null) return '';
+  return path === 'lan' ? ' over the network' : ' through a relay';
+}
+
+async function rename(prefix: string, name: string, context: CommandContext): Promise<ExitCode> {
+  if (!isLabel(name)) throw new UsageError('a name is 1 to 64 characters that can be shown as they are.');
+  const admin = await findDeviceAdmin(context);
+  const device = await findByPrefix(admin, prefix);
+  await admin.rename(device.id, name);
+  context.terminal.say(`${quoted(device.name)} is now ${quoted(name)}.`);
+  return 0;
+}
+
+async function revoke(prefix: string, asJson: boolean, context: CommandContext): Promise<ExitCode> {
+  const admin = await findDeviceAdmin(context);
+  const device = await findByPrefix(admin, prefix);
+  const { result, cut, isDurable, reason } = await admin.revoke(device.id);
+  const isNew = result === 'revoked';
+  const { terminal } = context;
+  if (asJson) terminal.print(JSON.stringify({ revoked: isNew ? [device.id] : [], cut, durable: isDurable }));
+  else terminal.say(isNew ? `Revoked: ${deviceText(device)}.${cutText(cut)}` : 'It was revoked before.');
+  if (isDurable) return 0;
+  terminal.say(notDurableText({ reason }));
+  return 1;
+}
+
+/** @throws {CommandError} where none begins with it, or several do */
+async function findByPrefix(admin: DeviceAdmin, prefix: string): Promise<DeviceResource> {
+  if (!/^[0-9a-f]{1,16}$/.test(prefix)) {
+    throw new UsageError('an ID is up to 16 hexadecimal digits; "postern devices" shows them.');
+  }
+  const [device, ...others] = (await admin.list()).filter(({ id }) => id.startsWith(prefix));
+  if (device === undefined) throw new CommandError(`there is no device ${prefix}. "postern devices" shows them all.`);
+  if (others.length > 0) throw new CommandError(`${others.length + 1} begin with "${prefix}". Give more of the ID.`);
+  return device;
+}

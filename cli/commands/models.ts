@@ -1,0 +1,69 @@
+/** `postern models`: finds the action; each has a file of its own in `models/`. */
+import { UsageError, type Command, type CommandContext, type CommandInput, type ExitCode } from '../command.ts';
+import { listModels } from './models/list.ts';
+import { loadedModels, loadModel, unloadModel } from './models/loaded.ts';
+import { pullModel } from './models/pull.ts';
+import { removeModel } from './models/remove.ts';
+import { showModel } from './models/show.ts';
+
+interface Action {
+  /** Those of the command's options that it understands. */
+  readonly flags: readonly string[];
+  run(input: CommandInput, context: CommandContext): Promise<ExitCode>;
+}
+
+const ACTIONS: ReadonlyMap<string, Action> = new Map([
+  ['list', { flags: ['json'], run: listModels }],
+  ['show', { flags: ['json'], run: showModel }],
+  ['pull', { flags: ['yes', 'sha256'], run: pullModel }],
+  ['ps', { flags: ['json'], run: loadedModels }],
+  ['load', { flags: ['json'], run: loadModel }],
+  ['unload', { flags: ['json'], run: unloadModel }],
+  ['rm', { flags: ['yes'], run: removeModel }],
+]);
+
+export const models: Command = {
+  name: 'models',
+  summary: 'list, show, fetch, remove, load and unload models',
+  usage: `Usage: postern models list [--json]
+       postern models show <id> [--json]
+       postern models pull <what> [--yes] [--sha256 HEX]
+       postern models rm <id> [--yes]
+       postern models ps [--json]
+       postern models load <id> [--json]
+       postern models unload <id> [--json]
+
+list   every model on this machine: size, whose it is, quantization, context, and whether it fits in memory
+show   all that is known of one
+pull   fetch one into the models folder; run it again to go on where it stopped. <what> is
+         hf:org/repository          the hub's usual 4-bit version of it
+         hf:org/repository:Q8_0     another one; an unknown one lists what there is
+         https://host/file.gguf     any file
+ps     what the running service has loaded: memory, context, calls, and when each will be unloaded
+load   have it load one before anybody asks; unload gives its memory back, once the calls under way are done
+rm     remove one that is in the models folder; models of LM Studio and Ollama are theirs to remove
+
+  --json          one JSON document on stdout
+  -y, --yes       don't ask
+  --sha256 HEX    what the file's SHA-256 must be, where the server does not say
+
+HF_TOKEN holds a token for gated models; it goes to the hub and nobody else. HF_ENDPOINT names a mirror of the hub.
+
+Example:
+  postern models pull hf:Qwen/Qwen3-8B-GGUF
+  postern models list
+  postern models show foundation --json
+`,
+  options: {
+    json: { type: 'boolean' },
+    yes: { type: 'boolean', short: 'y' },
+    sha256: { type: 'string' },
+  },
+  async run({ flags, positionals: [name = '', ...positionals] }, context) {
+    const action = ACTIONS.get(name);
+    if (action === undefined) throw new UsageError(`say ${[...ACTIONS.keys()].map((one) => `"${one}"`).join(', ')}.`);
+    const foreign = Object.keys(flags).find((flag) => !action.flags.includes(flag));
+    if (foreign !== undefined) throw new UsageError(`"models ${name}" has no option --${foreign}.`);
+    return action.run({ flags, positionals }, context);
+  },
+};

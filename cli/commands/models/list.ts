@@ -1,0 +1,37 @@
+import { UsageError, type CommandContext, type CommandInput, type ExitCode } from '../../command.ts';
+import { formatBytes } from '../../format-bytes.ts';
+import { modelJson, withModels, type DescribedModel } from './open-models.ts';
+
+export async function listModels({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  if (positionals.length > 0) throw new UsageError(`"models list" takes no "${positionals.join(' ')}".`);
+  const models = await withModels(context, async ({ catalog, describe }) =>
+    Promise.all((await catalog.list()).map(describe)),
+  );
+  const { terminal } = context;
+  if (flags['json'] === true) terminal.print(JSON.stringify(models.map(modelJson)));
+  else for (const line of table([HEAD, ...models.map(row)])) terminal.print(line);
+  return 0;
+}
+
+const HEAD = ['ID', 'SIZE', 'ORIGIN', 'QUANTIZATION', 'CONTEXT', 'IN MEMORY'];
+
+function row({ model, details, fit }: DescribedModel): readonly string[] {
+  return [
+    model.id,
+    formatBytes(model.sizeBytes),
+    model.origin,
+    details?.quantization ?? '-',
+    String(details?.contextTokens ?? '-'),
+    fit === undefined ? 'not readable' : `${fit.verdict}, ${formatBytes(fit.estimate.totalBytes)}`,
+  ];
+}
+
+function table(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = HEAD.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
+  return rows.map((cells) =>
+    cells
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,86 @@
+/** What the actions of `postern models` work with. */
+import { readSettingsFile, resolveSettings, type Settings } from '../../../core/config/settings.ts';
+import { ServiceError } from '../../../core/errors.ts';
+import { judgeFit, type MemoryFit } from '../../../core/inference/memory-fit.ts';
+import { modelCapabilities } from '../../../core/inference/model-capabilities.ts';
+import type { InstalledModel, ModelCatalog } from '../../../core/inference/model-catalog.ts';
+import { createModelDetailsReader, type ModelDetails } from '../../../core/inference/model-details.ts';
+import { availableMemoryBytes } from '../../../core/inference/system-memory.ts';
+import { openDatabase } from '../../../core/storage/database.ts';
+import { CommandError, UsageError, type CommandContext } from '../../command.ts';
+import { openModelCatalog } from '../../../service/model-catalog.ts';
+
+export interface OpenModels {
+  readonly settings: Settings;
+  readonly catalog: ModelCatalog;
+  readonly describe: (model: InstalledModel) => Promise<DescribedModel>;
+}
+
+export interface DescribedModel {
+  readonly model: InstalledModel;
+  /** Undefined, both, for a file that is no readable model. */
+  readonly details: ModelDetails | undefined;
+  readonly fit: MemoryFit | undefined;
+}
+
+/** What was read of the files is kept where the service keeps it, so that no file is read twice. */
+export async function withModels<Result>(
+  { home, environment }: CommandContext,
+  use: (models: OpenModels) => Promise<Result>,
+): Promise<Result> {
+  const { settings } = resolveSettings({ flags: {}, environment, file: await readSettingsFile(home) });
+  const database = openDatabase(home);
+  try {
+    const details = createModelDetailsReader({ database });
+    const contextTokens = settings['inference.contextTokens'];
+    return await use({
+      settings,
+      catalog: openModelCatalog(settings, environment),
+      describe: async (model) => {
+        const found = await details.read(model);
+        const fit = found && judgeFit(found.memory, { contextTokens }, await availableMemoryBytes());
+        return { model, details: found, fit };
+      },
+    });
+  } finally {
+    database.close();
+  }
+}
+
+/** @throws {UsageError} unless exactly one is given */
+export function onlyArgument(positionals: readonly string[], question: string): string {
+  const [first, ...more] = positionals;
+  if (first === undefined) throw new UsageError(question);
+  if (more.length > 0) throw new UsageError(`one at a time: what is "${more.join(' ')}"?`);
+  return first;
+}
+
+/** @throws {CommandError} that names the way to find the others */
+export async function resolveModel(catalog: ModelCatalog, id: string): Promise<InstalledModel> {
+  return catalog.resolve(id).catch((error: unknown) => {
+    if (!(error instanceof ServiceError)) throw error;
+    throw new CommandError(`there is no model "${id}". "postern models list" shows those there are.`);
+  });
+}
+
+/** The same of a model in a list and by itself, for programs. */
+export function modelJson({ model, details, fit }: DescribedModel): Record<string, unknown> {
+  return {
+    id: model.id,
+    origin: model.origin,
+    size_bytes: model.sizeBytes,
+    quantization: details?.quantization ?? null,
+    context_tokens: details?.contextTokens ?? null,
+    capabilities: details === undefined ? [] : modelCapabilities(details),
+    fit: fit === undefined ? null : fitJson(fit),
+  };
+}
+
+function fitJson({ verdict, contextTokens, estimate, availableBytes }: MemoryFit): object {
+  return {
+    verdict,
+    context_tokens: contextTokens,
+    needed_bytes: Math.ceil(estimate.totalBytes),
+    available_bytes: availableBytes,
+  };
+}
