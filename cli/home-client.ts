@@ -13,7 +13,7 @@ export async function openHomeClient(gateway: PairedGateway, context: CommandCon
     connect(device, {
       clientVersion: `postern/${version}`,
       transports: relaysOf(device, { webSocket }),
-      onMoved: (moved) => void follow(moved),
+      onEndpointsChanged: (moved) => void follow(moved),
     });
   // What runs in an earlier one goes on there.
   let client = open(await loadPairedDevice(gateway, context));

@@ -7,7 +7,7 @@ import { refusalError } from './errors.ts';
 import type { Closing } from './pipeline/exchange.ts';
 
 /** For a stream to say why it ends. A reader that has not taken that by then is cut off. */
-const LAST_WORDS_MS = 1000;
+const CLOSE_GRACE_MS = 1000;
 /** For a handler to notice that it was cut off. One that does not is not waited for. */
 const AFTER_CUT_MS = 250;
 
@@ -77,7 +77,7 @@ function createLiveRequest(exchange: Closing, setTimer: SetTimer): { request: Li
       // Not begun: it will be refused, however long its body takes to arrive.
       if (handling === undefined) return 'ended';
       const over = Promise.allSettled([handling, closing(exchange)]).then(() => true);
-      if (await within(LAST_WORDS_MS, over, setTimer)) return 'ended';
+      if (await within(CLOSE_GRACE_MS, over, setTimer)) return 'ended';
       exchange.cut();
       await within(AFTER_CUT_MS, over, setTimer);
       return 'cut';

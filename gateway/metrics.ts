@@ -117,12 +117,12 @@ function addGauges(registry: Registry, { inference, connections }: MetricsSource
       { value: connections().requests },
     ]),
     new Counter({
-      name: 'postern_runner_deaths_total',
+      name: 'postern_runner_crashes_total',
       help: 'Model runners that ended without having been told to.',
       registers: [],
       collect() {
         this.reset();
-        this.inc(inference.status().runnerDeaths);
+        this.inc(inference.status().runnerCrashes);
       },
     }),
   ];

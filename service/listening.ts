@@ -11,13 +11,13 @@ import { reasonOf } from './internal-error.ts';
 import { StartError, type Start } from './start.ts';
 
 /** For the streams' last events to reach their readers; one that does not read is not waited for. */
-const LAST_WORDS_MS = 1000;
+const CLOSE_GRACE_MS = 1000;
 
 /** Listens to nobody yet. */
 export function openListener({ onClose }: Start): Listener {
   const listener = createListener({ setTimer: setProcessTimer, maxConnections: maxConnections() });
   onClose(async () => {
-    await Promise.race([listener.close(), sleep(LAST_WORDS_MS, undefined, { ref: false })]);
+    await Promise.race([listener.close(), sleep(CLOSE_GRACE_MS, undefined, { ref: false })]);
     listener.cut();
     await listener.close();
   });

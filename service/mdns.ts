@@ -16,7 +16,7 @@ const TYPE = 'svc';
 const MAX_NAME_BYTES = 63;
 /** Questions and answers are lost now and then. */
 const ASK_AGAIN_MS = 700;
-const LAST_WORDS_MS = 500;
+const CLOSE_GRACE_MS = 500;
 const MAX_INSTANCES = 32;
 
 export interface Advertised {
@@ -188,7 +188,7 @@ async function open(address: string, onError: (error: unknown) => void): Promise
 /** A network that does not take the last words is not waited for. */
 async function close(bonjour: Bonjour): Promise<void> {
   const said = new Promise<void>((resolve) => bonjour.unpublishAll(() => resolve()));
-  await Promise.race([said, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
+  await Promise.race([said, sleep(CLOSE_GRACE_MS, undefined, { ref: false })]);
   await new Promise<void>((resolve) => bonjour.destroy(() => resolve()));
 }
 

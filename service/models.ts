@@ -21,7 +21,7 @@ export function openModels({ settings, environment, say, onClose }: Start, { dat
     ...inferenceOptions(settings),
     catalog,
     memoryFacts: async (model) => (await modelDetails.read(model))?.memory,
-    onRunnerDeath: say,
+    onRunnerCrash: say,
   });
   onClose(() => inference.close());
   return { catalog, modelDetails, modelDigests, inference };

@@ -24,7 +24,7 @@ export function callerOptions(settings: Settings): Pick<GatewayOptions, 'guard' 
 
 export function inferenceOptions(
   settings: Settings,
-): Omit<LocalInferenceOptions, 'catalog' | 'memoryFacts' | 'onRunnerDeath'> {
+): Omit<LocalInferenceOptions, 'catalog' | 'memoryFacts' | 'onRunnerCrash'> {
   const keepLoadedMinutes = settings['inference.keepLoadedMinutes'];
   return {
     runnerEntry: new URL('dist/core/inference/runner/main.js', packageRoot),

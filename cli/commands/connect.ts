@@ -1,7 +1,7 @@
 /** `postern connect`: serves on this machine what a gateway serves that it is paired with. */
 import { startConnectServer, type ConnectServer } from '../../clients/connect/connect-server.ts';
 import { watchHome } from '../../clients/connect/home-watch.ts';
-import { watchWay } from '../../clients/connect/way-watch.ts';
+import { watchPath } from '../../clients/connect/path-watch.ts';
 import { PosternError, type PosternClient } from '../../clients/sdk/index.ts';
 import { setProcessTimer } from '../../core/timer.ts';
 import { quoted } from '../../core/printable.ts';
@@ -70,11 +70,11 @@ async function serveHome(serving: Serving, context: CommandContext): Promise<voi
   const { client, gateway, port, allowedOrigins } = serving;
   const { terminal, stop, stopNow } = context;
   const say = (words: string): void => terminal.say(words);
-  const tellWay = watchWay(say);
+  const tellPath = watchPath(say);
   const watch = watchHome({
     async probe(signal) {
       await askHome(client, signal);
-      tellWay(client.path);
+      tellPath(client.path);
     },
     say,
     setTimer: setProcessTimer,
@@ -85,7 +85,7 @@ async function serveHome(serving: Serving, context: CommandContext): Promise<voi
       port,
       async fetch(...request) {
         const answer = await client.fetch(...request);
-        tellWay(client.path);
+        tellPath(client.path);
         return answer;
       },
       gatewayName: gateway.gatewayName,
@@ -94,7 +94,7 @@ async function serveHome(serving: Serving, context: CommandContext): Promise<voi
       setTimer: setProcessTimer,
       onOutcome(error) {
         watch.note(error);
-        tellWay(client.path);
+        tellPath(client.path);
         if (error !== undefined && !(error instanceof PosternError)) sayFault(error, context);
       },
     }),

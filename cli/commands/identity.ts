@@ -4,7 +4,7 @@ import { createAuditLog } from '../../core/audit/audit-log.ts';
 import { lockHome } from '../../core/config/home.ts';
 import { openDatabase } from '../../core/storage/database.ts';
 import { createAuditSeal } from '../../identity/audit-seal.ts';
-import { findBackup, formatBackup } from '../../identity/backup-words.ts';
+import { findBackup, formatBackup } from '../../identity/recovery-phrase.ts';
 import { gatewayFingerprint } from '../../identity/gateway-name.ts';
 import { openIdentity, type Identity } from '../../identity/node/open-identity.ts';
 import { restoreIdentity } from '../../identity/node/restore-identity.ts';

@@ -5,7 +5,7 @@ import { keysOf } from './device.ts';
 import { dispatch } from './dispatch.ts';
 import type { HandshakeWith } from './handshake.ts';
 import { handshake } from './handshake.ts';
-import { Homecoming } from './homecoming.ts';
+import { PathUpgrade } from './path-upgrade.ts';
 import { pathsTo } from './http-transport.ts';
 import { readRequest } from './inner-request.ts';
 import type { Platform } from './platform.ts';
@@ -15,7 +15,7 @@ import type { SealedCall } from './sealed-call.ts';
 import { cancelCall } from './sealed-call.ts';
 import { Sessions } from './sessions.ts';
 import type { PathDescription, Transport } from './transport.ts';
-import { Whereabouts } from './whereabouts.ts';
+import { Endpoints } from './endpoints.ts';
 
 export interface ConnectOptions extends Partial<Platform> {
   /** Other ways to the gateway, tried after its addresses, and closed with the client. See `relay.ts`. */
@@ -24,7 +24,7 @@ export interface ConnectOptions extends Partial<Platform> {
    * Called when home is found elsewhere than the device's record says, with a record to be stored in its place; the
    * client that was made of it goes on with what it has. Asked for after the first answer, and once an hour.
    */
-  readonly onMoved?: (device: PairedDevice) => void;
+  readonly onEndpointsChanged?: (device: PairedDevice) => void;
 }
 
 export interface PosternClient {
@@ -43,7 +43,7 @@ export interface PosternClient {
 /** The gateway has 15 s between two signs of life; three of them lost is a dead path. */
 const SILENT_FOR_MS = 45_000;
 /** How long closing waits until the gateway has heard which calls are over. */
-const FAREWELL_MS = 1000;
+const CLOSE_GRACE_MS = 1000;
 
 /** Nothing is sent before the first call. @throws RangeError if the device's record is damaged */
 export function connect(device: PairedDevice, options: ConnectOptions = {}): PosternClient {
@@ -58,7 +58,7 @@ export function connect(device: PairedDevice, options: ConnectOptions = {}): Pos
   const sessions = new Sessions({
     platform,
     paths,
-    shakeHands: async (signal) => {
+    handshake: async (signal) => {
       const { session, transport } = await handshake(platform, paths.toTry, gateway, signal);
       paths.worked(transport);
       return session;
@@ -67,7 +67,7 @@ export function connect(device: PairedDevice, options: ConnectOptions = {}): Pos
     silentForMs: SILENT_FOR_MS,
   });
   const closing = new AbortController();
-  const homecoming = new Homecoming({
+  const pathUpgrade = new PathUpgrade({
     paths,
     now: platform.now,
     tryNearer: async (nearer) => {
@@ -76,13 +76,13 @@ export function connect(device: PairedDevice, options: ConnectOptions = {}): Pos
       paths.worked(transport);
     },
   });
-  const farewells = new Set<Promise<void>>();
+  const pendingCancels = new Set<Promise<void>>();
   const running = new Set<AbortController>();
-  const client: Client = { sessions, homecoming, farewells, running, closing: closing.signal };
-  const { onMoved } = options;
-  if (onMoved !== undefined) {
+  const client: Client = { sessions, pathUpgrade, pendingCancels, running, closing: closing.signal };
+  const { onEndpointsChanged } = options;
+  if (onEndpointsChanged !== undefined) {
     const ask = (path: string): Promise<Response> => sealedFetch(client, path);
-    client.whereabouts = new Whereabouts({ device, now: platform.now, ask, path: () => paths.used, onMoved });
+    client.endpoints = new Endpoints({ device, now: platform.now, ask, path: () => paths.used, onEndpointsChanged });
   }
   return {
     fetch: (input, init) => sealedFetch(client, input, init),
@@ -95,19 +95,19 @@ export function connect(device: PairedDevice, options: ConnectOptions = {}): Pos
       // Each leaves the set as it stops.
       for (const stop of running) stop.abort(reason);
       sessions.close();
-      if (farewells.size === 0) return paths.close();
-      const last = pause(platform.setTimer, FAREWELL_MS, new AbortController().signal);
-      void Promise.race([Promise.all(farewells), last]).finally(() => paths.close());
+      if (pendingCancels.size === 0) return paths.close();
+      const last = pause(platform.setTimer, CLOSE_GRACE_MS, new AbortController().signal);
+      void Promise.race([Promise.all(pendingCancels), last]).finally(() => paths.close());
     },
   };
 }
 
 interface Client {
   readonly sessions: Sessions;
-  readonly homecoming: Homecoming;
-  whereabouts?: Whereabouts;
+  readonly pathUpgrade: PathUpgrade;
+  endpoints?: Endpoints;
   /** The gateway is being told that these calls are over. */
-  readonly farewells: Set<Promise<void>>;
+  readonly pendingCancels: Set<Promise<void>>;
   /** What stops the calls that have not ended. No listener of `closing`, of which there would be too many. */
   readonly running: Set<AbortController>;
   readonly closing: AbortSignal;
@@ -134,8 +134,8 @@ async function sealedFetch(client: Client, input: string | URL | Request, init?:
     signal.throwIfAborted();
     const request = await readRequest(input, init);
     const answer = await dispatch(sessions, request, calls, signal);
-    client.homecoming.consider();
-    client.whereabouts?.consider();
+    client.pathUpgrade.consider();
+    client.endpoints?.consider();
     return await responseOf(answer, { method: request.method, signal, stop: (reason) => stop.abort(reason), onEnd });
   } catch (error) {
     onEnd();
@@ -143,11 +143,11 @@ async function sealedFetch(client: Client, input: string | URL | Request, init?:
   }
 }
 
-function cancelAll({ sessions, farewells }: Client, calls: readonly SealedCall[]): void {
+function cancelAll({ sessions, pendingCancels }: Client, calls: readonly SealedCall[]): void {
   for (const call of calls) {
     if (call.answer.isOver) continue;
-    const farewell = cancelCall(sessions, call).finally(() => farewells.delete(farewell));
-    farewells.add(farewell);
+    const cancelled = cancelCall(sessions, call).finally(() => pendingCancels.delete(cancelled));
+    pendingCancels.add(cancelled);
   }
 }
 

@@ -63,7 +63,7 @@ interface Challenge extends NearbyGateway {
 
 const TRIES = 3;
 /** The gateway is in the same network. */
-const PATIENCE_MS = 4000;
+const TIMEOUT_MS = 4000;
 const SILENT_FOR_MS = 10_000;
 /** For the word that nobody types the code any more. */
 const CANCEL_MS = 1000;
@@ -106,7 +106,7 @@ async function pairWith(challenge: Challenge, way: Way, options: PairByCodeOptio
   const sessions = new Sessions({
     platform,
     paths: new Paths([transport]),
-    shakeHands: onlyOnce(session),
+    handshake: onlyOnce(session),
     callOperation: 'call',
     silentForMs: SILENT_FOR_MS,
   });
@@ -278,7 +278,7 @@ async function send(
   body: Uint8Array<ArrayBuffer>,
   sendings = 1,
 ): Promise<Uint8Array> {
-  const patience = { beginsWithinMs: PATIENCE_MS, silentForMs: PATIENCE_MS, setTimer, signal };
+  const patience = { beginsWithinMs: TIMEOUT_MS, silentForMs: TIMEOUT_MS, setTimer, signal };
   for (let sending = 1; ; sending++) {
     try {
       return await exchangeWhole({ transport, operation: 'call', body, ...patience }, MAX_ANSWER_BYTES);

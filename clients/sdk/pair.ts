@@ -63,7 +63,7 @@ export async function pair(invite: string | InviteCode, options: PairOptions): P
     const sessions = new Sessions({
       platform,
       paths,
-      shakeHands: async (shaking) => {
+      handshake: async (shaking) => {
         const { session, transport } = await handshake(platform, paths.toTry, gateway, shaking);
         paths.worked(transport);
         return session;

@@ -10,7 +10,7 @@ import { joinRelay } from '../../relay/wire/join-relay.ts';
 import type { Platform } from './platform.ts';
 import { abortable } from './platform.ts';
 
-export interface RelayWay {
+export interface RelayRoute {
   readonly platform: Platform;
   readonly webSocket: (url: string, protocol: string) => WebSocketLike;
   /** `wss://host[:port]` */
@@ -38,7 +38,7 @@ export class RelayConnection {
   #waiting: (() => void)[] = [];
 
   /** @throws what the WebSocket does for an address that it does not take */
-  constructor({ platform, webSocket, url, routingId, tag }: RelayWay) {
+  constructor({ platform, webSocket, url, routingId, tag }: RelayRoute) {
     this.#setTimer = platform.setTimer;
     this.#socket = webSocket(url, SUBPROTOCOL);
     this.#joined = joinRelay({

@@ -1,17 +1,17 @@
 /**
  * The channel through a relay: a stream for each exchange, over one connection that all of them share. Nothing that the
- * relay says is proof of anything, so whatever goes wrong here is a way that broke.
+ * relay says is proof of anything, so whatever goes wrong here is a path that broke.
  */
 import { RELAY_CODE, RelayError, wordsOf } from '../../relay/wire/codes.ts';
 import type { RelayedStream } from '../../relay/wire/join-relay.ts';
 import type { PathHint } from './errors.ts';
 import { PathError, TransportError } from './errors.ts';
-import type { RelayWay } from './relay-connection.ts';
+import type { RelayRoute } from './relay-connection.ts';
 import { RelayConnection } from './relay-connection.ts';
 import type { PathDescription, Transport } from './transport.ts';
 
-export function relayTransport(way: RelayWay): Transport {
-  return new RelayTransport(way);
+export function relayTransport(route: RelayRoute): Transport {
+  return new RelayTransport(route);
 }
 
 /** A connection that was there before may have ended, or be about to: then there is another. */
@@ -22,13 +22,13 @@ const LONGEST_PAUSE_MS = 4000;
 
 class RelayTransport implements Transport {
   readonly path: PathDescription;
-  readonly #way: RelayWay;
+  readonly #route: RelayRoute;
   #connection: RelayConnection | undefined;
   #refusal: Refusal | undefined;
 
-  constructor(way: RelayWay) {
-    this.#way = way;
-    this.path = { kind: 'relay', url: way.url };
+  constructor(route: RelayRoute) {
+    this.#route = route;
+    this.path = { kind: 'relay', url: route.url };
   }
 
   async exchange(_: unknown, body: Uint8Array<ArrayBuffer>, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
@@ -68,7 +68,7 @@ class RelayTransport implements Transport {
     if (this.#connection !== connection) return failure;
     this.#connection = undefined;
     const pauseMs = Math.min(2 * (this.#refusal?.pauseMs ?? FIRST_PAUSE_MS / 2), LONGEST_PAUSE_MS);
-    this.#refusal = { failure, pauseMs, atMs: this.#way.platform.now() };
+    this.#refusal = { failure, pauseMs, atMs: this.#route.platform.now() };
     return failure;
   }
 
@@ -77,7 +77,7 @@ class RelayTransport implements Transport {
       const failure = this.#recentFailure();
       if (failure !== undefined) throw failure;
       try {
-        this.#connection = new RelayConnection(this.#way);
+        this.#connection = new RelayConnection(this.#route);
       } catch (error) {
         throw failureOf(error, true);
       }
@@ -89,7 +89,7 @@ class RelayTransport implements Transport {
   #recentFailure(): TransportError | undefined {
     if (this.#refusal === undefined) return undefined;
     const { failure, atMs, pauseMs } = this.#refusal;
-    const sinceMs = this.#way.platform.now() - atMs;
+    const sinceMs = this.#route.platform.now() - atMs;
     return sinceMs >= 0 && sinceMs < pauseMs ? failure : undefined;
   }
 }

@@ -32,7 +32,7 @@ export function relaysOf(device: PairedDevice, options: RelayOptions = {}): read
     const routingId = findRoutingId(rid);
     if (routingId === undefined) return [];
     const tag = (): Uint8Array => deriveRelayTag(platform.crypto, psk, { routingId, day: tagDay(platform.now()) });
-    return wayOf({ origin, routingId }, tag, platform, options);
+    return routeOf({ origin, routingId }, tag, platform, options);
   });
 }
 
@@ -45,7 +45,7 @@ export function relayOfInvite(invite: string | InviteCode, options: RelayOptions
   const { secret, relay } = describeInvite(invite, platform).code;
   if (relay === undefined) return [];
   const tag = deriveInviteKeys(platform.crypto, secret).relayTag(relay.routingId);
-  return wayOf(relay, () => tag, platform, options);
+  return routeOf(relay, () => tag, platform, options);
 }
 
 function findRoutingId(text: string): RoutingId | undefined {
@@ -54,7 +54,7 @@ function findRoutingId(text: string): RoutingId | undefined {
 }
 
 /** None for what is no address of a relay: a record or a code may hold any text. */
-function wayOf(
+function routeOf(
   { origin, routingId }: { readonly origin: string; readonly routingId: RoutingId },
   tag: () => Uint8Array,
   platform: Platform,

@@ -12,7 +12,7 @@ export interface SessionsOptions {
   readonly platform: Platform;
   readonly paths: Paths;
   /** Makes a session, over a way that it makes the current one. @throws PosternError */
-  readonly shakeHands: (signal: AbortSignal) => Promise<InitiatorSession>;
+  readonly handshake: (signal: AbortSignal) => Promise<InitiatorSession>;
   /** Where calls of these sessions go. */
   readonly callOperation: Operation;
   /** How long an answer that has begun may be silent. */
@@ -67,14 +67,14 @@ export class Sessions {
   }
 
   #begin(): Promise<InitiatorSession> {
-    this.#handshake ??= this.#shakeHands().finally(() => {
+    this.#handshake ??= this.#makeSession().finally(() => {
       this.#handshake = undefined;
     });
     return this.#handshake;
   }
 
-  async #shakeHands(): Promise<InitiatorSession> {
-    const session = await this.options.shakeHands(this.#closing.signal);
+  async #makeSession(): Promise<InitiatorSession> {
+    const session = await this.options.handshake(this.#closing.signal);
     this.adopt(session);
     return session;
   }

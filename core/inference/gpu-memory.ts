@@ -11,7 +11,7 @@ import { decodeFromRunner, type ToRunner } from './runner/protocol.ts';
 const CARDS = ['/dev/nvidiactl', '/dev/kfd', '/dev/dri/renderD128'] as const;
 
 /** A driver that hangs must not hang every load. */
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 /**
  * Bytes that are free on supported cards; 0 without one. A Mac's card shares the system's memory, which is counted
@@ -30,7 +30,7 @@ export async function freeGpuBytes(runnerEntry: URL): Promise<number> {
     const question: ToRunner = { type: 'probe' };
     child.send([question]);
     const [text = '[]']: string[] = await Promise.race([
-      once(child, 'message', { signal: AbortSignal.timeout(PATIENCE_MS) }),
+      once(child, 'message', { signal: AbortSignal.timeout(TIMEOUT_MS) }),
       once(child, 'exit').then((): string[] => []),
     ]);
     const [answer] = decodeFromRunner(text);

@@ -23,7 +23,7 @@ import { NO_ROOM, Residency, type ResidentModel, type Use } from './residency.ts
 import type { GenerateRequest, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
 import { availableMemoryBytes } from './system-memory.ts';
 import type { MemoryFacts } from './memory-facts.ts';
-import { createWaitingLine } from './waiting-line.ts';
+import { createFairQueue } from './fair-queue.ts';
 
 export interface LocalInferenceOptions {
   readonly catalog: ModelCatalog;
@@ -47,19 +47,19 @@ export interface LocalInferenceOptions {
   readonly memoryFacts: (model: InstalledModel) => Promise<MemoryFacts | undefined>;
   readonly availableMemoryBytes?: () => Promise<number>;
   /** Told in one line when a runner dies that nobody stopped: calls in flight fail, and the log should say why. */
-  readonly onRunnerDeath?: (message: string) => void;
+  readonly onRunnerCrash?: (message: string) => void;
 }
 
 export interface LocalInference {
   /**
    * @throws {ServiceError} `model_not_found`
    */
-  languageModel(id: string, asking?: Asking): Promise<LanguageModel>;
+  languageModel(id: string, context?: CallContext): Promise<LanguageModel>;
   /**
    * How many tokens the model would read for this call. Loads the model if need be, and waits for its turn.
    * @throws {ServiceError} `model_not_found`, and what the model refuses
    */
-  countPromptTokens(id: string, call: ModelCall, asking?: Asking): Promise<number>;
+  countPromptTokens(id: string, call: ModelCall, context?: CallContext): Promise<number>;
   /**
    * Loads a model before anybody needs it.
    * @throws {ServiceError} `model_not_found`, `insufficient_resources`, `engine_failed`, `overloaded`
@@ -73,7 +73,7 @@ export interface LocalInference {
 }
 
 /** Who asks, and who looks on. */
-export interface Asking {
+export interface CallContext {
   /** Whose calls they are: nothing that is kept for one owner is found by another. The service's own by default. */
   readonly owner?: CallOwner;
   /** Called at the beginning of each call that generates. */
@@ -86,7 +86,7 @@ export interface InferenceStatus {
   /** Calls by model id. */
   readonly inflight: ReadonlyMap<string, { readonly running: number; readonly queued: number }>;
   /** Runners that ended without having been told to, since the service started. */
-  readonly runnerDeaths: number;
+  readonly runnerCrashes: number;
 }
 
 /** Calls that are running or waiting, all together; the next one is refused rather than left to wait for minutes. */
@@ -102,9 +102,9 @@ export function createLocalInference(options: LocalInferenceOptions): LocalInfer
   const local = new Local(options);
   const { catalog } = options;
   return {
-    languageModel: async (id, asking = {}) => local.languageModel(await catalog.resolve(id), asking),
-    countPromptTokens: async (id, call, asking = {}) =>
-      local.countPromptTokens(await catalog.resolve(id), call, asking),
+    languageModel: async (id, context = {}) => local.languageModel(await catalog.resolve(id), context),
+    countPromptTokens: async (id, call, context = {}) =>
+      local.countPromptTokens(await catalog.resolve(id), call, context),
     load: async (id) => local.load(await catalog.resolve(id)),
     unload: async (id) => local.unload(await catalog.resolve(id)),
     status: () => local.status(),
@@ -133,7 +133,7 @@ interface Entry {
 }
 
 class Local {
-  readonly #line = createWaitingLine<WaitingCall>();
+  readonly #line = createFairQueue<WaitingCall>();
   readonly #inflight = new Map<string, CallCount>();
   readonly #closing = new AbortController();
   readonly #residency: Residency;
@@ -147,25 +147,25 @@ class Local {
       plan: (model, availableBytes) => planFor(model, options, availableBytes),
       availableMemoryBytes: options.availableMemoryBytes ?? (() => availableMemory(options)),
       loadRequest: (model, plan) => loadRequest(model, plan, options),
-      onRunnerDeath: (message) => options.onRunnerDeath?.(message),
+      onRunnerCrash: (message) => options.onRunnerCrash?.(message),
       onChange: () => this.#startWhatCan(),
       onLoadFailed: (model, error) => this.#failAll(model, error),
       closing: this.#closing.signal,
     });
   }
 
-  languageModel(model: InstalledModel, asking: Asking): LanguageModel {
+  languageModel(model: InstalledModel, context: CallContext): LanguageModel {
     return {
       specificationVersion: 'v4',
       provider: PROVIDER,
       modelId: model.id,
       supportedUrls: {},
-      doStream: async (call) => ({ stream: await this.#stream(model, call, asking) }),
-      doGenerate: (call) => this.#generate(model, call, asking),
+      doStream: async (call) => ({ stream: await this.#stream(model, call, context) }),
+      doGenerate: (call) => this.#generate(model, call, context),
     };
   }
 
-  async countPromptTokens(model: InstalledModel, call: ModelCall, { owner }: Asking): Promise<number> {
+  async countPromptTokens(model: InstalledModel, call: ModelCall, { owner }: CallContext): Promise<number> {
     const request = generateRequest(call, owner);
     const signal = call.abortSignal;
     const use = await this.#enterWith(request, model, { owner, generates: false, signal });
@@ -185,7 +185,7 @@ class Local {
     return {
       residents: this.#residency.list(),
       inflight: new Map([...this.#inflight].filter(([, count]) => count.running + count.queued > 0)),
-      runnerDeaths: this.#residency.runnerDeaths,
+      runnerCrashes: this.#residency.runnerCrashes,
     };
   }
 
@@ -202,7 +202,7 @@ class Local {
   async #stream(
     model: InstalledModel,
     call: ModelCall,
-    { owner, observe }: Asking,
+    { owner, observe }: CallContext,
   ): Promise<ReadableStream<ModelStreamPart>> {
     const observer = observe?.();
     const request = generateRequest(call, owner);
@@ -214,7 +214,7 @@ class Local {
   async #generate(
     model: InstalledModel,
     call: ModelCall,
-    { owner, observe }: Asking,
+    { owner, observe }: CallContext,
   ): Promise<LanguageModelV4GenerateResult> {
     const observer = observe?.();
     const request = generateRequest(call, owner);

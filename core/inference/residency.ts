@@ -22,7 +22,7 @@ export interface ResidencyOptions {
   /** What a new process could take before the machine swaps, in bytes. */
   readonly availableMemoryBytes: () => Promise<number>;
   readonly loadRequest: (model: InstalledModel, plan: LoadPlan) => LoadRequest;
-  readonly onRunnerDeath: (message: string) => void;
+  readonly onRunnerCrash: (message: string) => void;
   /** Something may be possible now that was not before. */
   readonly onChange: () => void;
   readonly onLoadFailed: (model: InstalledModel, error: unknown) => void;
@@ -88,7 +88,7 @@ export class Residency {
   readonly #residents = new Map<string, Resident>();
   #loading: Loading | undefined;
   #roomMayHaveCome = Promise.withResolvers<void>();
-  runnerDeaths = 0;
+  runnerCrashes = 0;
 
   constructor(options: ResidencyOptions) {
     this.#options = options;
@@ -184,15 +184,15 @@ export class Residency {
   }
 
   async #start(model: InstalledModel, plan: LoadPlan, signal: AbortSignal): Promise<void> {
-    const { runnerEntry, loadRequest, onRunnerDeath } = this.#options;
+    const { runnerEntry, loadRequest, onRunnerCrash } = this.#options;
     let resident: Resident | undefined;
     const runner = await startRunner({
       entry: runnerEntry,
       load: loadRequest(model, plan),
       signal,
-      onDeath: (how) => {
-        this.runnerDeaths += 1;
-        onRunnerDeath(`The runner of model ${model.id} stopped unexpectedly (${how}).`);
+      onExit: (how) => {
+        this.runnerCrashes += 1;
+        onRunnerCrash(`The runner of model ${model.id} stopped unexpectedly (${how}).`);
         if (resident !== undefined) this.#remove(resident);
       },
     });

@@ -48,8 +48,8 @@ interface StartOptions {
   readonly entry: URL;
   readonly load: LoadRequest;
   /** Called when the process ends without having been told to, with the signal or the exit code. */
-  readonly onDeath: (how: string) => void;
-  readonly abortPatienceMs?: number;
+  readonly onExit: (how: string) => void;
+  readonly abortTimeoutMs?: number;
   /** Ends the start, wherever it is, with the signal's reason. */
   readonly signal?: AbortSignal;
 }
@@ -58,7 +58,7 @@ interface StartOptions {
  * The engine looks up from its work once a token, but not while it reads a prompt, which can take minutes. Starting
  * another runner is sooner done than waiting for an answer that nobody wants any more.
  */
-const ABORT_PATIENCE_MS = 5000;
+const ABORT_TIMEOUT_MS = 5000;
 
 /**
  * @throws {ServiceError} `insufficient_resources` or `engine_failed`, when the model can't be loaded
@@ -109,17 +109,17 @@ class RunnerProcess {
   readonly #outbox: Outbox<ToRunner>;
   readonly #calls = new Map<number, Call>();
   readonly #loaded = Promise.withResolvers<LoadedModel>();
-  readonly #onDeath: (how: string) => void;
-  readonly #abortPatienceMs: number;
+  readonly #onExit: (how: string) => void;
+  readonly #abortTimeoutMs: number;
   #lastId = 0;
   #isStopping = false;
   #stopReason: Error | undefined;
   #exit: Error | undefined;
 
-  constructor(child: ChildProcess, { onDeath, abortPatienceMs = ABORT_PATIENCE_MS }: StartOptions) {
+  constructor(child: ChildProcess, { onExit, abortTimeoutMs = ABORT_TIMEOUT_MS }: StartOptions) {
     this.#child = child;
-    this.#onDeath = onDeath;
-    this.#abortPatienceMs = abortPatienceMs;
+    this.#onExit = onExit;
+    this.#abortTimeoutMs = abortTimeoutMs;
     this.#outbox = createOutbox((messages) => {
       // A runner that died in this very moment is reported by its `exit`.
       if (child.connected) child.send(messages, () => undefined);
@@ -247,7 +247,7 @@ class RunnerProcess {
   /** @returns what kills the runner if it does not hear: to be cleared when it did */
   #giveUp(id: number): NodeJS.Timeout {
     this.#outbox.post({ type: 'abort', id });
-    return setTimeout(() => void this.stop(), this.#abortPatienceMs);
+    return setTimeout(() => void this.stop(), this.#abortTimeoutMs);
   }
 
   #receive(message: FromRunner): void {
@@ -271,7 +271,7 @@ class RunnerProcess {
   }
 
   #die(how: string): void {
-    if (!this.#isStopping) this.#onDeath(how);
+    if (!this.#isStopping) this.#onExit(how);
     const exit =
       this.#stopReason ??
       new ServiceError(

@@ -26,7 +26,7 @@ const OLLAMA_VERSION = '0.14.2';
  * How long a list waits for models never looked into before; a large vocabulary takes about a second to read. What is
  * not known by then stays empty in this list and is there in a later one.
  */
-const LIST_PATIENCE_MS = 2000;
+const LIST_TIMEOUT_MS = 2000;
 
 export const ollamaTags: Route = {
   method: 'GET',
@@ -102,7 +102,7 @@ async function lookUp(
   { modelDetails, modelDigests }: Pick<Services, 'modelDetails' | 'modelDigests'>,
 ): Promise<readonly KnownModel[]> {
   const patience = new AbortController();
-  const tooLong = sleep(LIST_PATIENCE_MS, undefined, { signal: patience.signal }).catch(() => undefined);
+  const tooLong = sleep(LIST_TIMEOUT_MS, undefined, { signal: patience.signal }).catch(() => undefined);
   const known = await Promise.all(
     models.map(async (model): Promise<KnownModel> => {
       const [details, digest] = await Promise.all([

@@ -46,7 +46,7 @@ test('requests, tokens and times of what was asked', async () => {
   expect(samples.get('postern_time_to_first_token_seconds_count{model="foundation"}')).toBe(3);
   expect(samples.get('postern_http_request_duration_seconds_count{method="POST",route="/chat/completions"}')).toBe(4);
   expect(samples.get('postern_model_resident{model="foundation"}')).toBe(1);
-  expect(samples.get('postern_runner_deaths_total{}')).toBe(0);
+  expect(samples.get('postern_runner_crashes_total{}')).toBe(0);
   expect(samples.get('postern_http_requests_in_flight{}')).toBe(1);
   expect(samples.get('process_resident_memory_bytes{}')).toBeGreaterThan(0);
 });
@@ -77,5 +77,5 @@ test('an engine that dies in mid-stream is an error, in the log and in the figur
   while (!(await reader.read()).done);
   expect(await lastRow(server)).toMatchObject({ status: 200, finish_reason: 'error', error_code: 'engine_failed' });
   expect((await readLog(server, 'errors=true')).stats).toMatchObject({ requests: 1, errors: 1, success_rate: 0 });
-  expect((await readMetrics()).get('postern_runner_deaths_total{}')).toBe(1);
+  expect((await readMetrics()).get('postern_runner_crashes_total{}')).toBe(1);
 });

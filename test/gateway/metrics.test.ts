@@ -19,7 +19,7 @@ function setUp() {
   ];
   const metrics = createMetrics({
     inference: {
-      status: () => ({ residents, inflight: new Map([['a', { running: 1, queued: 2 }]]), runnerDeaths: 3 }),
+      status: () => ({ residents, inflight: new Map([['a', { running: 1, queued: 2 }]]), runnerCrashes: 3 }),
     },
     connections: () => ({ requests: 4, sockets: 5 }),
     routes,
@@ -53,14 +53,14 @@ test('what runs, waits, is loaded and has died, as it is at this moment', async 
   expect(samples.get('postern_inference_running{model="a"}')).toBe(1);
   expect(samples.get('postern_inference_waiting{model="a"}')).toBe(2);
   expect(samples.get('postern_model_resident{model="a"}')).toBe(1);
-  expect(samples.get('postern_runner_deaths_total{}')).toBe(3);
+  expect(samples.get('postern_runner_crashes_total{}')).toBe(3);
   expect(samples.get('postern_http_requests_in_flight{}')).toBe(4);
   expect(samples.get('postern_http_sockets{}')).toBe(5);
   expect(samples.get('process_start_time_seconds{}')).toBeGreaterThan(0);
   unloadAll();
   const later = await read();
   expect(later.has('postern_model_resident{model="a"}')).toBe(false);
-  expect(later.get('postern_runner_deaths_total{}')).toBe(3);
+  expect(later.get('postern_runner_crashes_total{}')).toBe(3);
 });
 
 test('whatever clients send, the labels stay few', async () => {

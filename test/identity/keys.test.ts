@@ -3,7 +3,7 @@ import { hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addressOf, addressOfPublicKey, findAddress, formatAddress } from '../../identity/address.ts';
-import { decodeWords, findBackup, formatBackup } from '../../identity/backup-words.ts';
+import { decodeWords, findBackup, formatBackup } from '../../identity/recovery-phrase.ts';
 import { createColumnCipher } from '../../identity/sealed-column.ts';
 import {
   asAgentKey,

@@ -7,7 +7,7 @@ import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { sha256 } from '@noble/hashes/sha2.js';
 import type { Crypto } from '../../channel/crypto.ts';
 import { addressOfPublicKey, findAddress, formatAddress } from '../../identity/address.ts';
-import { decodeWords, encodeWords } from '../../identity/backup-words.ts';
+import { decodeWords, encodeWords } from '../../identity/recovery-phrase.ts';
 import { findSigner } from '../../identity/signature.ts';
 import type { Outcome } from './outcome.ts';
 import { fromHex, isHex, runRows } from './outcome.ts';

@@ -122,7 +122,7 @@ class LoadedEngine {
   readonly #load: LoadRequest;
   readonly #family: ChatWrapper;
   /** The same family told to answer without thinking, for those that can be told. */
-  readonly #thoughtless: ChatWrapper;
+  readonly #noThinking: ChatWrapper;
 
   constructor(llama: Llama, model: LlamaModel, context: LlamaContext, load: LoadRequest) {
     this.#llama = llama;
@@ -131,7 +131,7 @@ class LoadedEngine {
     this.#pool = createSequencePool(Array.from({ length: context.totalSequences }, () => context.getSequence()));
     this.#load = load;
     this.#family = resolveChatWrapper(model);
-    this.#thoughtless = resolveChatWrapper(model, { customWrapperSettings: { qwen: { thoughts: 'discourage' } } });
+    this.#noThinking = resolveChatWrapper(model, { customWrapperSettings: { qwen: { thoughts: 'discourage' } } });
   }
 
   describe(): LoadedModel {
@@ -218,7 +218,7 @@ class LoadedEngine {
 
   async #prepareChat(request: GenerateRequest, history: ChatHistoryItem[]): Promise<Prepared> {
     const tools = callableTools(request);
-    const template = chatTemplate(request.reasoning === 'none' ? this.#thoughtless : this.#family, {
+    const template = chatTemplate(request.reasoning === 'none' ? this.#noThinking : this.#family, {
       tools,
       mustCall: request.toolChoice?.type === 'required' || request.toolChoice?.type === 'tool',
     });

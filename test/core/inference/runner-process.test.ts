@@ -15,13 +15,13 @@ const load: LoadRequest = {
 };
 const call = { owner: SERVICE, input: { rawText: '' } };
 
-async function start(entry: string, abortPatienceMs = 1): Promise<{ runner: Runner; deaths: string[] }> {
+async function start(entry: string, abortTimeoutMs = 1): Promise<{ runner: Runner; deaths: string[] }> {
   const deaths: string[] = [];
   const runner = await startRunner({
     entry: new URL(`../../support/${entry}`, import.meta.url),
     load,
-    onDeath: (how) => deaths.push(how),
-    abortPatienceMs,
+    onExit: (how) => deaths.push(how),
+    abortTimeoutMs,
   });
   return { runner, deaths };
 }
@@ -71,10 +71,10 @@ test('a start that nobody waits for any more is ended with its reason', async ()
   const leave = new AbortController();
   const entry = new URL('../../support/mute-runner.mjs', import.meta.url);
   const deaths: string[] = [];
-  const starting = startRunner({ entry, load, onDeath: (how) => deaths.push(how), signal: leave.signal });
+  const starting = startRunner({ entry, load, onExit: (how) => deaths.push(how), signal: leave.signal });
   leave.abort(new Error('closing'));
   await expect(starting).rejects.toThrow('closing');
-  await expect(startRunner({ entry, load, onDeath: () => undefined, signal: leave.signal })).rejects.toThrow('closing');
+  await expect(startRunner({ entry, load, onExit: () => undefined, signal: leave.signal })).rejects.toThrow('closing');
   expect(deaths).toEqual([]);
 });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SERVICE } from '../../../core/inference/call-owner.ts';
-import type { Asking } from '../../../core/inference/local-inference.ts';
+import type { CallContext } from '../../../core/inference/local-inference.ts';
 import {
   collect,
   PROVIDER,
@@ -21,7 +21,7 @@ const call = { prompt: [] };
 /** Inference that tells its observer of each part as it goes by, as the real one does. */
 function modelOf(doStream: LanguageModel['doStream']): Services['inference'] {
   return {
-    languageModel: async (_id: string, { observe }: Asking = {}) => {
+    languageModel: async (_id: string, { observe }: CallContext = {}) => {
       const watched = async (options: ModelCall) => {
         const observer = observe?.();
         const { stream } = await doStream(options);
@@ -196,8 +196,8 @@ test('a call that is refused has ended in an error', async () => {
 test('calls are made in the name of their owner', async () => {
   const owners: unknown[] = [];
   const inference = {
-    languageModel: async (_id: string, { owner }: Asking) => owners.push(owner),
-    countPromptTokens: async (_id: string, _call: ModelCall, { owner }: Asking) => owners.push(owner),
+    languageModel: async (_id: string, { owner }: CallContext) => owners.push(owner),
+    countPromptTokens: async (_id: string, _call: ModelCall, { owner }: CallContext) => owners.push(owner),
   } as unknown as Services['inference'];
   const owner = { name: 'key 7', isGuest: false };
   const watched = createRecord().record.watch(inference, owner);

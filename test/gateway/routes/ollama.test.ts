@@ -76,7 +76,7 @@ function fake(overrides: Partial<Services> = {}): Fake {
       status: () => ({
         residents: [{ id: 'm', pid: 1, contextTokens: 512, unloadsInMs: 60_000, keepLoadedMs: 900_000 }],
         inflight: new Map(),
-        runnerDeaths: 0,
+        runnerCrashes: 0,
       }),
     },
     catalog: {
@@ -208,6 +208,6 @@ test('when a model goes is told to the owner, and to others what would be if the
 
 test('nothing runs where nothing is loaded', async () => {
   const port = fake();
-  const idle = { ...port.services.inference, status: () => ({ residents: [], inflight: new Map(), runnerDeaths: 0 }) };
+  const idle = { ...port.services.inference, status: () => ({ residents: [], inflight: new Map(), runnerCrashes: 0 }) };
   expect((await send(ollamaPs, {}, fake({ inference: idle }))).body).toEqual({ models: [] });
 });

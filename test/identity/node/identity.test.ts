@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { writeFileAtomically } from '../../../core/config/atomic-file.ts';
 import { addressOf } from '../../../identity/address.ts';
-import { findBackup, formatBackup } from '../../../identity/backup-words.ts';
+import { findBackup, formatBackup } from '../../../identity/recovery-phrase.ts';
 import type { StoreOptions } from '../../../identity/node/choose-store.ts';
 import { openIdentity, openOrCreateIdentity, type Identity } from '../../../identity/node/open-identity.ts';
 import { restoreIdentity } from '../../../identity/node/restore-identity.ts';

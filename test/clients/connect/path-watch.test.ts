@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { watchWay } from '../../../clients/connect/way-watch.ts';
+import { watchPath } from '../../../clients/connect/path-watch.ts';
 
 test('only a change is told, and the own network is no news at first', () => {
   const said: string[] = [];
-  const tell = watchWay((words) => said.push(words));
+  const tell = watchPath((words) => said.push(words));
   const [near, alsoNear] = ['http://a', 'http://b'].map((url) => ({ kind: 'lan', url }) as const);
   const [far, farther] = ['wss://r', 'wss://s'].map((url) => ({ kind: 'relay', url }) as const);
   for (const path of [undefined, near, alsoNear, far, far, near, alsoNear, far, farther, undefined]) tell(path);

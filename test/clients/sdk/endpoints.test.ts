@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { PairedDevice } from '../../../clients/sdk/index.ts';
 import type { PathDescription } from '../../../clients/sdk/transport.ts';
-import { Whereabouts } from '../../../clients/sdk/whereabouts.ts';
+import { Endpoints } from '../../../clients/sdk/endpoints.ts';
 
 const HOUR_MS = 3_600_000;
 const rid = Buffer.alloc(15, 7).toString('base64url');
@@ -14,7 +14,7 @@ function start(answers: () => Response | Promise<Response>, path: PathDescriptio
   const device = { gatewayName: 'home', deviceKey: 'secret', urls: [near.url], relays: [] } as unknown as PairedDevice;
   let nowMs = 0;
   const asked: string[] = [];
-  const whereabouts = new Whereabouts({
+  const endpoints = new Endpoints({
     device,
     now: () => nowMs,
     ask: async (to) => {
@@ -22,44 +22,44 @@ function start(answers: () => Response | Promise<Response>, path: PathDescriptio
       return answers();
     },
     path: () => path,
-    onMoved: (record) => moved.push(record),
+    onEndpointsChanged: (record) => moved.push(record),
   });
   const settled = () => new Promise(setImmediate);
-  return { asked, moved, device, whereabouts, settled, later: (ms: number) => (nowMs += ms) };
+  return { asked, moved, device, endpoints, settled, later: (ms: number) => (nowMs += ms) };
 }
 const says = (facts: object) => () =>
   Response.json({ gatewayName: 'home', gatewayId: 'x', urls: [], relays: [], ...facts });
 
 test('once an hour, however often calls are answered', async () => {
-  const { asked, whereabouts, later } = start(says({}));
-  for (let call = 0; call < 5; call++) whereabouts.consider();
+  const { asked, endpoints, later } = start(says({}));
+  for (let call = 0; call < 5; call++) endpoints.consider();
   later(HOUR_MS - 1);
-  whereabouts.consider();
+  endpoints.consider();
   expect(asked).toEqual(['/pair/home']);
   later(1);
-  whereabouts.consider();
+  endpoints.consider();
   expect(asked).toHaveLength(2);
 });
 
 test('what is as before is not told, in whatever order', async () => {
-  const { moved, whereabouts, settled } = start(says({ urls: [near.url, near.url] }));
-  whereabouts.consider();
+  const { moved, endpoints, settled } = start(says({ urls: [near.url, near.url] }));
+  endpoints.consider();
   await settled();
   expect(moved).toEqual([]);
 });
 
 test('a relay and another address are told, beside the address that led there, with all else as it was', async () => {
-  const { moved, device, whereabouts, settled } = start(
+  const { moved, device, endpoints, settled } = start(
     says({ gatewayName: 'attic', urls: ['http://10.0.0.2:1'], relays }),
   );
-  whereabouts.consider();
+  endpoints.consider();
   await settled();
   expect(moved).toEqual([{ ...device, gatewayName: 'attic', urls: ['http://10.0.0.2:1', near.url], relays }]);
 });
 
 test('an address that it did not come by, and home does not know, is given up', async () => {
-  const { moved, whereabouts, settled } = start(says({ relays }), { kind: 'relay', url: 'wss://relay.example' });
-  whereabouts.consider();
+  const { moved, endpoints, settled } = start(says({ relays }), { kind: 'relay', url: 'wss://relay.example' });
+  endpoints.consider();
   await settled();
   expect(moved).toMatchObject([{ urls: [], relays }]);
 });
@@ -70,8 +70,8 @@ test.each([
   ['half an answer', says({ relays: [{ origin: 1 }] })],
   ['no answer', () => Promise.reject(new Error('gone'))],
 ])('%s changes nothing', async (_, answers) => {
-  const { moved, whereabouts, settled } = start(answers);
-  whereabouts.consider();
+  const { moved, endpoints, settled } = start(answers);
+  endpoints.consider();
   await settled();
   expect(moved).toEqual([]);
 });

@@ -2,7 +2,7 @@
 import type { PathDescription } from '../sdk/index.ts';
 
 /** @returns what is to be told of the way that was found last, as often as one likes */
-export function watchWay(say: (words: string) => void): (path: PathDescription | undefined) => void {
+export function watchPath(say: (words: string) => void): (path: PathDescription | undefined) => void {
   let known = 'lan';
   return (path) => {
     if (path === undefined) return;

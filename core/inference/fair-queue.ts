@@ -4,7 +4,7 @@
  */
 import type { CallOwner } from './call-owner.ts';
 
-export interface WaitingLine<Call> {
+export interface FairQueue<Call> {
   readonly size: number;
   add(owner: CallOwner, call: Call): void;
   /** A call that starts, or that nobody waits for any more. The next turn is another owner's. */
@@ -24,7 +24,7 @@ interface Turns<Call> {
   readonly calls: readonly Call[];
 }
 
-export function createWaitingLine<Call>(): WaitingLine<Call> {
+export function createFairQueue<Call>(): FairQueue<Call> {
   /** Whose turn it is stands first. */
   const byOwner = new Map<string, Turns<Call>>();
 

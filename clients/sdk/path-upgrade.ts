@@ -1,8 +1,7 @@
 /**
- * Going home again: while calls go a long way round, it is looked now and then whether a nearer way is there. Calls are
- * what makes it look, and none waits for it.
+ * While calls take a longer path, a nearer one is looked for now and then. Calls start the search, and none waits for it.
  */
-import type { ChosenWay, Paths } from './paths.ts';
+import type { ChosenPath, Paths } from './paths.ts';
 import type { Transport } from './transport.ts';
 
 const EVERY_MS = 60_000;
@@ -14,9 +13,9 @@ interface HomecomingOptions {
   readonly tryNearer: (nearer: readonly Transport[]) => Promise<void>;
 }
 
-export class Homecoming {
+export class PathUpgrade {
   readonly #options: HomecomingOptions;
-  #way: ChosenWay | undefined;
+  #path: ChosenPath | undefined;
   #lookedAtMs = 0;
   #isLooking = false;
 
@@ -28,9 +27,9 @@ export class Homecoming {
   consider(): void {
     const { paths, now, tryNearer } = this.#options;
     if (paths.nearer.length === 0 || this.#isLooking) return;
-    if (this.#way !== paths.current) {
+    if (this.#path !== paths.current) {
       // It was found just now, in a round in which the nearer ones were tried first.
-      this.#way = paths.current;
+      this.#path = paths.current;
       this.#lookedAtMs = now();
     }
     if (now() - this.#lookedAtMs < EVERY_MS) return;

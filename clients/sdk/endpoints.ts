@@ -17,10 +17,10 @@ interface WhereaboutsOptions {
   readonly ask: (path: string) => Promise<Response>;
   /** The way that it went. */
   readonly path: () => PathDescription | undefined;
-  readonly onMoved: (device: PairedDevice) => void;
+  readonly onEndpointsChanged: (device: PairedDevice) => void;
 }
 
-export class Whereabouts {
+export class Endpoints {
   readonly #options: WhereaboutsOptions;
   #askedAtMs = -Infinity;
 
@@ -38,7 +38,7 @@ export class Whereabouts {
   }
 
   async #ask(): Promise<void> {
-    const { device, ask, path, onMoved } = this.#options;
+    const { device, ask, path, onEndpointsChanged } = this.#options;
     const answer = await ask(HOME_PATH);
     const body = new Uint8Array(await answer.arrayBuffer());
     const facts = answer.ok ? findGatewayFacts(body) : undefined;
@@ -48,7 +48,7 @@ export class Whereabouts {
     const urls = httpUrls([...facts.urls, ...(way?.kind === 'lan' ? [way.url] : [])]);
     const relays = shownRelays(facts.relays);
     if (sameWays({ urls, relays }, device)) return;
-    onMoved({ ...device, gatewayName: facts.gatewayName, urls, relays });
+    onEndpointsChanged({ ...device, gatewayName: facts.gatewayName, urls, relays });
   }
 }
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { createWaitingLine } from '../../../core/inference/waiting-line.ts';
+import { createFairQueue } from '../../../core/inference/fair-queue.ts';
 
 /** A call's first letter is its owner; guests have great ones. */
 const ownerOf = (call: string) => ({ name: call[0]!, isGuest: /^[A-Z]/.test(call) });
 
 function lineOf(...calls: string[]) {
-  const line = createWaitingLine<string>();
+  const line = createFairQueue<string>();
   for (const call of calls) line.add(ownerOf(call), call);
   return line;
 }
