@@ -35,10 +35,11 @@ export async function build() {
  * one machine stays outside. `dist/cli` is the same program, file by file.
  */
 async function bundle() {
-  const { build: bundleWith } = await import('esbuild');
+  // The other way leaves a process behind, which would stay for as long as the service.
+  const { buildSync } = await import('esbuild');
   const outdir = join(root, 'dist', 'postern');
   rmSync(outdir, { recursive: true, force: true });
-  await bundleWith({
+  buildSync({
     entryPoints: ['bin', 'main'].map((name) => join(root, 'dist', 'cli', `${name}.js`)),
     outdir,
     bundle: true,
