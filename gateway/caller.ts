@@ -13,8 +13,8 @@ export interface Caller {
   readonly sealed: boolean;
   /** What it proved itself with. */
   readonly credential: 'none' | 'key' | 'device';
-  /** What it may act for: `owner` is whoever sits at this machine, `nobody` a caller that is not known. */
-  readonly scope: 'owner' | 'master' | 'nobody' | AgentAddress;
+  /** What it may act for: `owner` is whoever sits at this machine, `anonymous` a caller that is not known. */
+  readonly scope: 'owner' | 'master' | 'anonymous' | AgentAddress;
   /** The name of the access key, of a caller that has one. */
   readonly keyId?: string;
   /** The web page behind it, where it has no key and the page is none of ours. */
@@ -39,7 +39,7 @@ export function callerOf({ page, ...where }: Where, proof: Proof): Caller {
   if (proof === 'owner')
     return { ...where, credential: 'none', scope: 'owner', ...(page === undefined ? {} : { page }) };
   return proof === 'nothing'
-    ? { ...where, credential: 'none', scope: 'nobody' }
+    ? { ...where, credential: 'none', scope: 'anonymous' }
     : { ...where, credential: 'key', ...proof };
 }
 

@@ -73,7 +73,7 @@ export const ANSWER_HEADERS = {
 const FORWARDING_HEADERS: ReadonlySet<string> = new Set(['forwarded', 'x-real-ip', 'via']);
 const FORWARDING_PREFIXES: readonly string[] = ['x-forwarded-', 'cf-', 'tailscale-'];
 
-export function judge({ peerAddress, peer, headers }: RequestOrigin, settings: GuardSettings): Provenance {
+export function provenanceOf({ peerAddress, peer, headers }: RequestOrigin, settings: GuardSettings): Provenance {
   const isLoopback = isLoopbackAddress(peerAddress) && peer.kind !== 'other' && !isForwarded(headers);
   const host = isLoopback ? hostOf(headers['host'], settings) : 'own';
   const site = siteOf(headers, settings);

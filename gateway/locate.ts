@@ -1,6 +1,6 @@
 /** Where each request comes from: what the guard judges, with what only the system and this run of the server know. */
 import type { IncomingMessage } from 'node:http';
-import { isForwarded, isLoopbackAddress, judge, type GuardSettings, type Provenance } from './guard.ts';
+import { isForwarded, isLoopbackAddress, provenanceOf, type GuardSettings, type Provenance } from './guard.ts';
 import type { PeerProcess, PeerProcesses } from './peer-process.ts';
 import { isRunToken, RUN_TOKEN_HEADER } from './run-token.ts';
 import { sourceOf } from './source.ts';
@@ -26,7 +26,7 @@ export function createLocator(options: LocateOptions): Locate {
     const peerAddress = socket.remoteAddress;
     const peer = await peerOf(request, options);
     return {
-      ...judge({ peerAddress, peer, headers }, options.guard),
+      ...provenanceOf({ peerAddress, peer, headers }, options.guard),
       source: sourceOf(peerAddress) + remark(request, peer),
       isOrphan:
         isLoopbackAddress(peerAddress) && !isForwarded(headers) && peer.kind === 'other' && peer.uid === undefined,

@@ -56,7 +56,7 @@ const BY_ANY_NAME: ReadonlySet<AccessClass> = new Set(['public', 'health', 'infe
 
 export function decide(access: AccessClass, request: PolicyRequest): Verdict {
   const { caller, site, host } = request;
-  const isKnown = caller.scope !== 'nobody';
+  const isKnown = caller.scope !== 'anonymous';
   if (host === 'foreign' || (host === 'ambiguous' && !BY_ANY_NAME.has(access))) return refuse('foreign_host');
   switch (access) {
     case 'public':
@@ -65,16 +65,16 @@ export function decide(access: AccessClass, request: PolicyRequest): Verdict {
       if (caller.sealed) return refuse('forbidden');
       return site === 'any' || site === 'foreign' ? refuse('cross_site') : FULL;
     case 'health':
-      return isKnown && !isUninvited(site) && host === 'own' ? FULL : SUMMARY;
+      return isKnown && !isUntrustedOrigin(site) && host === 'own' ? FULL : SUMMARY;
     case 'inference':
       if (site === 'app' || site === 'foreign') return refuse('cross_site');
       return isKnown ? FULL : refuse('unauthenticated');
     case 'tools':
     case 'agents':
-      if (isUninvited(site)) return refuse('cross_site');
+      if (isUntrustedOrigin(site)) return refuse('cross_site');
       return decideReach(request);
     case 'dispatch':
-      if (isUninvited(site)) return refuse('cross_site');
+      if (isUntrustedOrigin(site)) return refuse('cross_site');
       return decideDispatch(request);
     case 'admin':
       return decideAdmin(request);
@@ -85,13 +85,13 @@ export function decide(access: AccessClass, request: PolicyRequest): Verdict {
  * `*` invites every page to inference, which costs the owner time and nothing else; not to what acts for them. The app
  * that devices are paired with is a device's way in, and says the rest inside the channel.
  */
-function isUninvited(site: Site): boolean {
+function isUntrustedOrigin(site: Site): boolean {
   return site === 'app' || site === 'any' || site === 'foreign';
 }
 
 /** An agent's credential reaches that agent and no other; everybody else who is known reaches all that exist. */
 function decideReach({ caller: { scope }, agent }: PolicyRequest): Verdict {
-  if (scope === 'nobody') return refuse('unauthenticated');
+  if (scope === 'anonymous') return refuse('unauthenticated');
   const isForAll = scope === 'owner' || scope === 'master';
   const isOwn = agent === 'none' || (typeof agent === 'object' && agent.kind === 'custom' && agent.address === scope);
   if (!isForAll && !isOwn) return refuse('agent_scope_denied');
@@ -104,7 +104,7 @@ function decideReach({ caller: { scope }, agent }: PolicyRequest): Verdict {
 function decideDispatch(request: PolicyRequest): Verdict {
   const { caller, agent } = request;
   const isLocal = caller.transport === 'loopback' && !caller.sealed;
-  if (caller.scope === 'nobody') return refuse('unauthenticated');
+  if (caller.scope === 'anonymous') return refuse('unauthenticated');
   if (!isLocal && !caller.sealed) return refuse('secure_channel_required');
   if (agent === 'none') return refuse('agent_not_found');
   const isBuiltIn = typeof agent === 'object' && agent.kind === 'built-in';
@@ -117,7 +117,7 @@ function decideDispatch(request: PolicyRequest): Verdict {
  */
 function decideAdmin({ caller, site, hasRunToken }: PolicyRequest): Verdict {
   if (caller.transport !== 'loopback' || caller.sealed || caller.credential !== 'none') return refuse('forbidden');
-  if (caller.scope === 'nobody') return refuse('unauthenticated');
+  if (caller.scope === 'anonymous') return refuse('unauthenticated');
   if (site === 'none') return FULL;
   return site === 'own' && hasRunToken ? FULL : refuse('cross_site');
 }

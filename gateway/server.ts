@@ -8,13 +8,13 @@ import { createIdentifier, type AccessSettings } from './identify.ts';
 import type { LiveRequests } from './live-requests.ts';
 import { createLocator } from './locate.ts';
 import type { PeerProcesses } from './peer-process.ts';
-import { createJudge } from './pipeline/judge.ts';
+import { createAuthorizer } from './pipeline/authorize.ts';
 import { createPipeline, type PipelineOptions } from './pipeline/pipeline.ts';
 import { createRouter } from './pipeline/router.ts';
 import type { Route } from './route.ts';
 import type { InnerWay } from './sealed/inner-request.ts';
 
-export interface GatewayOptions extends Omit<PipelineOptions, 'router' | 'judge' | 'elapsed'> {
+export interface GatewayOptions extends Omit<PipelineOptions, 'router' | 'authorize' | 'elapsed'> {
   readonly routes: readonly Route[];
   readonly guard: GuardSettings;
   readonly peers: PeerProcesses;
@@ -31,8 +31,8 @@ export interface GatewayOptions extends Omit<PipelineOptions, 'router' | 'judge'
 export function createGateway(options: GatewayOptions): RequestListener {
   const elapsed = (): number => performance.now();
   const identifier = createIdentifier({ ...options, keys: options.services.keys, settings: options.access, elapsed });
-  const judge = createJudge({ ...options, locate: createLocator(options), identifier });
-  const pipeline = createPipeline({ ...options, router: createRouter(options.routes), judge, elapsed });
+  const authorize = createAuthorizer({ ...options, locate: createLocator(options), identifier });
+  const pipeline = createPipeline({ ...options, router: createRouter(options.routes), authorize, elapsed });
   options.inner.leadTo(pipeline);
   return createRequestListener(pipeline, (error) => {
     options.onError(error);

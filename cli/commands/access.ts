@@ -4,7 +4,7 @@ import { builtInAgentOnly, namedAgent } from '../../gateway/agent-directory.ts';
 import { callerOf, type Caller, type Proof } from '../../gateway/caller.ts';
 import { refusalError, outwardError } from '../../gateway/errors.ts';
 import { findTarget } from '../../gateway/find-target.ts';
-import { judge, type Host } from '../../gateway/guard.ts';
+import { provenanceOf, type Host } from '../../gateway/guard.ts';
 import { openPeerProcesses } from '../../gateway/open-peer-processes.ts';
 import type { PeerProcess } from '../../gateway/peer-process.ts';
 import { decide, type Verdict } from '../../gateway/policy.ts';
@@ -94,12 +94,12 @@ interface Local {
   readonly host: Host;
 }
 
-/** A request from this machine, as the server would judge it. */
+/** A request from this machine, as the server would provenanceOf it. */
 async function locate(flags: CommandInput['flags'], settings: Settings): Promise<Local> {
   const { process: whose = 'own', host: name = '127.0.0.1' } = flags;
   if (whose !== 'own' && whose !== 'other') throw new UsageError('--process: expected own or other.');
   const peer: PeerProcess = { kind: (await openPeerProcesses()).areTold ? whose : 'untold' };
-  const { isLoopback, host } = judge(
+  const { isLoopback, host } = provenanceOf(
     { peerAddress: '127.0.0.1', peer, headers: { host: String(name) } },
     { hostnames: settings['server.hostnames'], allowedOrigins: [], machineNames },
   );

@@ -4,7 +4,7 @@
  * origin; the judgement is the gateway's own.
  */
 import type { IncomingMessage } from 'node:http';
-import { judge } from '../../gateway/guard.ts';
+import { provenanceOf } from '../../gateway/guard.ts';
 import type { PeerProcesses } from '../../gateway/peer-process.ts';
 import { Refusal } from './failure.ts';
 
@@ -34,7 +34,7 @@ export async function admit(
   // Two names may mean two machines, depending on who reads them (RFC 9112, 3.2).
   if ((headersDistinct['host']?.length ?? 0) > 1)
     throw new Refusal('bad_request', 'The request has more than one Host header.');
-  const { isLoopback, host, site } = judge(
+  const { isLoopback, host, site } = provenanceOf(
     { peerAddress: socket.remoteAddress, peer: await peers.of(socket), headers },
     { hostnames: [], machineNames: () => [], allowedOrigins },
   );

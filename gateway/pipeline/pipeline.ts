@@ -26,13 +26,13 @@ import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
 import { errorEncoder } from '../wire/error-style.ts';
 import { IGNORED_HEADER } from '../wire/ignored.ts';
 import type { Answer, Exchange, Pipeline } from './exchange.ts';
-import { isLetIn, refuse, requireClient, type Judge, type Judged } from './judge.ts';
+import { isLetIn, refuse, requireClient, type Authorize, type AuthResult } from './authorize.ts';
 import { notFound } from './not-found.ts';
 import type { Router, Target } from './router.ts';
 
 export interface PipelineOptions {
   readonly router: Router;
-  readonly judge: Judge;
+  readonly authorize: Authorize;
   readonly services: Services;
   readonly recorder: Recorder;
   /** Told why each caller is turned away: one of a fixed list of words, which the caller itself does not get to see. */
@@ -86,14 +86,14 @@ class Visit {
   }
 
   async #run(): Promise<Answer> {
-    const { router, judge, onRefusal } = this.#options;
+    const { router, authorize, onRefusal } = this.#options;
     const exchange = this.#exchange;
     const target = router.find(exchange.method, exchange.url);
     this.#target = target;
     this.#record.aim(target?.route);
     const maxBytes = target?.route.maxBodyBytes ?? NO_BODY_BYTES;
     checkFraming(exchange.headers, maxBytes);
-    const found = await judge(exchange, target);
+    const found = await authorize(exchange, target);
     this.#record.identify(found.caller);
     if (exchange.via.kind === 'channel' && exchange.via.fault !== undefined) throw exchange.via.fault.error;
     const { site, host } = found.provenance;
@@ -114,7 +114,7 @@ class Visit {
   }
 
   /** @returns the body, or its pieces for a route that takes them as they come */
-  async #read(found: Judged, maxBytes: number): Promise<RequestBody | AsyncIterable<Uint8Array>> {
+  async #read(found: AuthResult, maxBytes: number): Promise<RequestBody | AsyncIterable<Uint8Array>> {
     const { via, headers } = this.#exchange;
     const route = this.#target?.wants === 'answer' ? this.#target.route : undefined;
     const keep = isLetIn(found) && route?.handle !== undefined;
@@ -137,15 +137,15 @@ class Visit {
   }
 
   /** Until the exchange is over. */
-  #lease({ caller, provenance: { source } }: Judged): BodyLease {
-    const lease = this.#options.bodies.open(caller.scope === 'nobody' ? source : ownerOf(caller));
+  #lease({ caller, provenance: { source } }: AuthResult): BodyLease {
+    const lease = this.#options.bodies.open(caller.scope === 'anonymous' ? source : ownerOf(caller));
     this.#exchange.onClosed(() => lease.release());
     return lease;
   }
 
   /** The channel's doors have limits of their own: a device that is in makes many calls, and shows nothing outside. */
-  #limitAnonymous({ caller, provenance: { source } }: Judged, { route }: Target): void {
-    if (caller.scope !== 'nobody' || route.access === 'channel') return;
+  #limitAnonymous({ caller, provenance: { source } }: AuthResult, { route }: Target): void {
+    if (caller.scope !== 'anonymous' || route.access === 'channel') return;
     const { anonymous } = this.#options;
     const waitS = anonymous.retryAfterS(source);
     if (waitS !== undefined) {
@@ -155,7 +155,7 @@ class Visit {
     anonymous.count(source);
   }
 
-  #preflight({ provenance: { site } }: Judged, { route: first, siblings }: Target): Answer {
+  #preflight({ provenance: { site } }: AuthResult, { route: first, siblings }: Target): Answer {
     const { headers } = this.#exchange;
     const wanted = headers['access-control-request-method'];
     const { method, access } = siblings.find((route) => route.method === wanted) ?? first;
@@ -166,7 +166,7 @@ class Visit {
 
   async #handle(
     { route, params }: Target,
-    { caller, verdict, live, provenance }: Judged,
+    { caller, verdict, live, provenance }: AuthResult,
     body: RequestBody | AsyncIterable<Uint8Array>,
   ): Promise<Answer> {
     if (!verdict.allowed) throw new TypeError('a refused request reached its handler');

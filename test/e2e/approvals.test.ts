@@ -132,7 +132,7 @@ describe('what waits', () => {
     expect((await decide(asked.approval.id, { decision: 'deny' })).status).toBe(200);
   });
 
-  test.each(['nobody', '%2e%2e', '__proto__', '0'.repeat(500), '%00', 'ID', '*'])('has no id "%s"', async (id) => {
+  test.each(['anonymous', '%2e%2e', '__proto__', '0'.repeat(500), '%00', 'ID', '*'])('has no id "%s"', async (id) => {
     const asked = service.ask();
     const answer = await decide(id, { decision: 'approve' });
     expect(answer.status).toBe(404);

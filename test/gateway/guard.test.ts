@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isLoopbackAddress, judge, type GuardSettings } from '../../gateway/guard.ts';
+import { isLoopbackAddress, provenanceOf, type GuardSettings } from '../../gateway/guard.ts';
 import type { PeerProcess } from '../../gateway/peer-process.ts';
 
 const machineNames = () => ['study.example', 'study', '192.168.1.4', 'fd00::2'];
@@ -7,7 +7,7 @@ const open: GuardSettings = { hostnames: ['box.tailnet.example'], allowedOrigins
 const strict: GuardSettings = { hostnames: [], allowedOrigins: ['https://app.example'], machineNames };
 const own: PeerProcess = { kind: 'own' };
 const at = (headers: Record<string, string>, peerAddress = '127.0.0.1', settings = open) =>
-  judge({ peerAddress, peer: own, headers: { host: 'localhost:1337', ...headers } }, settings);
+  provenanceOf({ peerAddress, peer: own, headers: { host: 'localhost:1337', ...headers } }, settings);
 
 test.each([
   ['127.0.0.1', true],
@@ -69,7 +69,7 @@ describe('Host', () => {
   ])('"%s" is not', (host) => expect(at({ host }).host).toBe('foreign'));
 
   test('a request that names no host at all may be meant for this machine', () => {
-    expect(judge({ peerAddress: '127.0.0.1', peer: own, headers: {} }, open).host).toBe('ambiguous');
+    expect(provenanceOf({ peerAddress: '127.0.0.1', peer: own, headers: {} }, open).host).toBe('ambiguous');
   });
 
   test('a page that came by a name of other machines is not our own', () => {
@@ -105,8 +105,8 @@ test.each([
   ['other', false],
 ] as const)('a process that is %s at a loopback address is on this machine: %s', (kind, expected) => {
   const headers = { host: 'localhost:1337' };
-  expect(judge({ peerAddress: '::1', peer: { kind }, headers }, open).isLoopback).toBe(expected);
-  expect(judge({ peerAddress: '192.168.1.9', peer: { kind }, headers }, open).isLoopback).toBe(false);
+  expect(provenanceOf({ peerAddress: '::1', peer: { kind }, headers }, open).isLoopback).toBe(expected);
+  expect(provenanceOf({ peerAddress: '192.168.1.9', peer: { kind }, headers }, open).isLoopback).toBe(false);
 });
 
 describe('Origin and Sec-Fetch-Site', () => {

@@ -113,14 +113,14 @@ test('on this machine a key is asked for where its owner wants that, or the toke
   const { arrive, registry } = createGate({ requireKeyOnLoopback: true });
   const from = '127.0.0.1';
   const { token, key } = registry.create({ agentIndex: 1 });
-  expect(await arrive(undefined, { from })).toMatchObject({ caller: { scope: 'nobody' } });
-  expect(await arrive('sk-dummy', { from })).toMatchObject({ caller: { scope: 'nobody' }, fault: 'malformed' });
+  expect(await arrive(undefined, { from })).toMatchObject({ caller: { scope: 'anonymous' } });
+  expect(await arrive('sk-dummy', { from })).toMatchObject({ caller: { scope: 'anonymous' }, fault: 'malformed' });
   expect(await arrive(token, { from })).toMatchObject({
     caller: { transport: 'loopback', credential: 'key', scope: key.scope, keyId: key.kid },
   });
   expect(await arrive('sk-dummy', { from, runToken: RUN_TOKEN })).toMatchObject({ caller: { scope: 'owner' } });
   // The token of the run is this machine's alone.
-  expect(await arrive(undefined, { runToken: RUN_TOKEN })).toMatchObject({ caller: { scope: 'nobody' } });
+  expect(await arrive(undefined, { runToken: RUN_TOKEN })).toMatchObject({ caller: { scope: 'anonymous' } });
 });
 
 test('what is no key at all opens no store; a store that does not open is a 503', async () => {
@@ -130,7 +130,7 @@ test('what is no key at all opens no store; a store that does not open is a 503'
   expect(opened()).toBe(0);
   const { failure, caller } = await arrive(registry.create({}).token);
   expect(failure).toMatchObject({ code: 'identity_unavailable', headers: { 'retry-after': '10' } });
-  expect(caller.scope).toBe('nobody');
+  expect(caller.scope).toBe('anonymous');
 });
 
 test('failures are counted by source; a key that counts goes on, whatever others show from there', async () => {
@@ -184,7 +184,7 @@ test('a revocation in the very moment in which a key is looked at finds the requ
     const revoked = registry.revoke(made.key.kid);
     const { caller, live: request } = await arrived;
     await revoked;
-    expect([steps, caller.scope === 'nobody' || request?.signal.aborted]).toEqual([steps, true]);
+    expect([steps, caller.scope === 'anonymous' || request?.signal.aborted]).toEqual([steps, true]);
   }
 });
 
@@ -209,7 +209,7 @@ test('revoking waits for the handler; what has not begun does not begin', async 
 test('who has left with a key that does not count has not failed', async () => {
   const { arrive } = createGate();
   for (let n = 0; n <= MAX_FAILURES_PER_MINUTE; n += 1) {
-    expect(await arrive('wrong', { hasLeft: true })).toMatchObject({ caller: { scope: 'nobody' } });
+    expect(await arrive('wrong', { hasLeft: true })).toMatchObject({ caller: { scope: 'anonymous' } });
   }
   expect(await arrive('wrong')).toMatchObject({ fault: 'malformed' });
 });

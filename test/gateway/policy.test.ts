@@ -29,7 +29,7 @@ const CREDENTIALS = each<Caller['credential']>({ none: true, key: true, device: 
 const SCOPES = each<Exclude<Caller['scope'], AgentAddress> | typeof OWN>({
   owner: true,
   master: true,
-  nobody: true,
+  anonymous: true,
   [OWN]: true,
 });
 type AgentKind = Extract<NamedAgent, string> | Extract<NamedAgent, object>['kind'];
@@ -55,7 +55,7 @@ function* everyRequest(): Generator<PolicyRequest> {
 
 type Rule = readonly [refusal: Refusal, applies: (request: PolicyRequest) => boolean];
 
-const isNobody: Rule = ['unauthenticated', ({ caller }) => caller.scope === 'nobody'];
+const isNobody: Rule = ['unauthenticated', ({ caller }) => caller.scope === 'anonymous'];
 const isUnlistedPage: Rule = ['cross_site', ({ site }) => ['app', 'any', 'foreign'].includes(site)];
 const isAnothersName: Rule = ['foreign_host', ({ host }) => host === 'foreign'];
 const isDoubtfulName: Rule = ['foreign_host', ({ host }) => host !== 'own'];
@@ -116,7 +116,7 @@ test('only health shows less to some, and to all whom the owner does not know', 
       const verdict = decide(access, request);
       if (!verdict.allowed) continue;
       const { caller, host } = request;
-      const isStranger = caller.scope === 'nobody' || host !== 'own' || isUnlistedPage[1](request);
+      const isStranger = caller.scope === 'anonymous' || host !== 'own' || isUnlistedPage[1](request);
       compare(request, verdict.view, access === 'health' && isStranger ? 'summary' : 'full');
     }
   }
@@ -136,11 +136,11 @@ test('a handler is told whose tools, tasks and memory it may touch: an agent’s
 
 const CALLERS: Readonly<Record<string, Caller>> = {
   'this machine': { transport: 'loopback', sealed: false, credential: 'none', scope: 'owner' },
-  'this machine, key required': { transport: 'loopback', sealed: false, credential: 'none', scope: 'nobody' },
+  'this machine, key required': { transport: 'loopback', sealed: false, credential: 'none', scope: 'anonymous' },
   'this machine, master key': { transport: 'loopback', sealed: false, credential: 'key', scope: 'master' },
   'this machine, agent key': { transport: 'loopback', sealed: false, credential: 'key', scope: OWN },
-  'LAN, anonymous': { transport: 'lan', sealed: false, credential: 'none', scope: 'nobody' },
-  'relay, anonymous': { transport: 'relay', sealed: false, credential: 'none', scope: 'nobody' },
+  'LAN, anonymous': { transport: 'lan', sealed: false, credential: 'none', scope: 'anonymous' },
+  'relay, anonymous': { transport: 'relay', sealed: false, credential: 'none', scope: 'anonymous' },
   'LAN, master key': { transport: 'lan', sealed: false, credential: 'key', scope: 'master' },
   'LAN, agent key': { transport: 'lan', sealed: false, credential: 'key', scope: OWN },
   'sealed, master device': { transport: 'relay', sealed: true, credential: 'device', scope: 'master' },

@@ -65,7 +65,7 @@ describe('an approval', () => {
     queue.decide('id1', 'denied');
     expect(queue.decide('id1', 'approved')).toEqual({ result: 'settled', outcome: 'denied' });
     expect(await outcome).toBe('denied');
-    expect(queue.decide('nobody', 'approved')).toEqual({ result: 'unknown' });
+    expect(queue.decide('anonymous', 'approved')).toEqual({ result: 'unknown' });
     expect(recorded).toEqual(['id1 denied']);
   });
 

@@ -150,5 +150,5 @@ test('devices are listed without their secrets, renamed and revoked', async () =
   expect((await ask(revokeDevice, { id })).body).toEqual({ id, revoked: true, already: true, cut: 0, durable: true });
   expect((await ask(listDevices)).body).toMatchObject({ devices: [{ name: 'tablet', status: 'revoked' }] });
   for (const [route, body] of [[renameDevice, { name: 'x' }] as const, [revokeDevice, {}] as const])
-    await expect(ask(route, { id: 'nobody', body })).rejects.toMatchObject({ code: 'not_found' });
+    await expect(ask(route, { id: 'anonymous', body })).rejects.toMatchObject({ code: 'not_found' });
 });

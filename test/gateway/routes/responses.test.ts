@@ -100,7 +100,7 @@ async function create(asked: Asked = {}): Promise<Response> {
 const notFound = expect.objectContaining({ code: 'not_found' });
 
 describe('one caller has nothing of another’s', () => {
-  const others = ['master', '0xabc', '0xabd', 'nobody'] as const;
+  const others = ['master', '0xabc', '0xabd', 'anonymous'] as const;
 
   test('not to fetch, list, delete, go on from or refer to', async () => {
     const { id, output } = await create({ as: 'owner' });

@@ -233,7 +233,7 @@ describe('a device', () => {
     expect(pairings.devices.rename(device.id, 'tablet')).toBe(true);
     expect(pairings.devices.find(device.id)?.name).toBe('tablet');
     expect(() => pairings.devices.rename(device.id, 'a\nb')).toThrow(RangeError);
-    expect(pairings.devices.rename('nobody', 'tablet')).toBe(false);
+    expect(pairings.devices.rename('anonymous', 'tablet')).toBe(false);
   });
 
   test('was last here, to the minute', () => {
@@ -247,7 +247,7 @@ describe('a device', () => {
     expect(visit(0, 'lan')).toEqual([START_S, 'lan']);
     expect(visit(59_000, 'relay')).toEqual([START_S, 'lan']);
     expect(visit(60_000, 'relay')).toEqual([START_S + 60, 'relay']);
-    pairings.devices.touch({ id: 'nobody', lastSeenAtS: undefined }, 'lan');
+    pairings.devices.touch({ id: 'anonymous', lastSeenAtS: undefined }, 'lan');
   });
 });
 
@@ -328,7 +328,7 @@ describe('revoking', () => {
     expect(pairings.devices.find(device.id)?.revokedAtS).toBe(START_S);
     expect(told).toEqual([2, 2]);
     expect(auditKinds().filter((kind) => kind === 'device_revoked')).toHaveLength(1);
-    expect(await pairings.devices.revoke('nobody')).toEqual({ result: 'unknown', cut: 0, isDurable: true });
+    expect(await pairings.devices.revoke('anonymous')).toEqual({ result: 'unknown', cut: 0, isDurable: true });
   });
 
   test('a bearer key alone leaves the device as it is', async () => {

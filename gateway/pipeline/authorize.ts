@@ -12,12 +12,12 @@ import { sourceOf } from '../source.ts';
 import type { Exchange, OverSocket } from './exchange.ts';
 import type { Target } from './router.ts';
 
-export interface Judged extends Identified {
+export interface AuthResult extends Identified {
   readonly provenance: Located;
   readonly verdict: Verdict;
 }
 
-interface JudgeOptions {
+interface AuthorizerOptions {
   readonly live: LiveRequests;
   readonly locate: Locate;
   readonly identifier: Identifier;
@@ -25,21 +25,21 @@ interface JudgeOptions {
 }
 
 /** @throws {RequestError} for a request of which nobody can tell what it is, or that is gone */
-export type Judge = (exchange: Exchange, target: Target | undefined) => Promise<Judged>;
+export type Authorize = (exchange: Exchange, target: Target | undefined) => Promise<AuthResult>;
 
-export function createJudge(options: JudgeOptions): Judge {
+export function createAuthorizer(options: AuthorizerOptions): Authorize {
   return async (exchange, target) =>
     exchange.via.kind === 'socket'
-      ? judgeOutside(exchange, exchange.via, target, options)
-      : judgeInside(exchange, exchange.via.caller, target, options);
+      ? authorizeOutside(exchange, exchange.via, target, options)
+      : authorizeInside(exchange, exchange.via.caller, target, options);
 }
 
-async function judgeOutside(
+async function authorizeOutside(
   exchange: Exchange,
   { request }: OverSocket,
   target: Target | undefined,
-  { live, locate, identifier, agents }: JudgeOptions,
-): Promise<Judged> {
+  { live, locate, identifier, agents }: AuthorizerOptions,
+): Promise<AuthResult> {
   const { headers, headersDistinct } = request;
   // Two names may mean two machines, depending on who reads them (RFC 9112, 3.2).
   if ((headersDistinct['host']?.length ?? 0) > 1) {
@@ -71,12 +71,12 @@ const INSIDE: Located = {
 };
 
 /** A request from inside a sealed call is its device's; one that has lost its caller is nobody's. */
-function judgeInside(
+function authorizeInside(
   exchange: Exchange,
   caller: Identified['caller'] | undefined,
   target: Target | undefined,
-  { identifier, agents }: JudgeOptions,
-): Judged {
+  { identifier, agents }: AuthorizerOptions,
+): AuthResult {
   if (caller === undefined) throw new RequestError('forbidden', 'A request from inside needs its caller.');
   const found = identifier.admitDevice(caller, exchange);
   const { site, host } = INSIDE;
@@ -104,13 +104,13 @@ export async function requireClient(exchange: Exchange, { isOrphan }: Pick<Locat
   if (exchange.isClosed) throw new RequestError('bad_request', 'The request was cut off.');
 }
 
-export function isLetIn(found: Judged): boolean {
+export function isLetIn(found: AuthResult): boolean {
   return found.verdict.allowed && failureOf(found) === undefined;
 }
 
 /** @throws {RequestError} for a request that is not let in */
 export function refuse(
-  found: Judged,
+  found: AuthResult,
   { access, onRefusal }: { readonly access: AccessClass; readonly onRefusal: (reason: string) => void },
 ): void {
   const { verdict, fault } = found;
@@ -124,7 +124,7 @@ export function refuse(
   throw refusalError(verdict.refusal, access);
 }
 
-function failureOf({ verdict, failure }: Judged): RequestError | undefined {
+function failureOf({ verdict, failure }: AuthResult): RequestError | undefined {
   const needsKey = !verdict.allowed && verdict.refusal === 'unauthenticated';
   return failure?.code === 'identity_unavailable' && !needsKey ? undefined : failure;
 }
