@@ -48,6 +48,8 @@ const STATUSES: Readonly<Record<FailureCode, number>> = {
   pairing_denied: 500,
   approval_expired: 500,
   too_many_approvals: 500,
+  storage_full: 500,
+  gateway_unavailable: 500,
   code_wrong: 500,
   code_denied: 500,
   code_expired: 500,

@@ -96,6 +96,8 @@ const REFUSALS: ReadonlyMap<unknown, PosternErrorCode> = new Map([
   ['pairing_denied', 'pairing_denied'],
   ['approval_expired', 'approval_expired'],
   ['too_many_approvals', 'too_many_approvals'],
+  ['rate_limited', 'busy'],
+  ['storage_full', 'storage_full'],
 ]);
 
 function readGrant(status: number, body: Uint8Array): PairingGrant {
@@ -103,7 +105,8 @@ function readGrant(status: number, body: Uint8Array): PairingGrant {
   if (grant !== undefined) return grant;
   const { error } = findJsonObject(body) ?? {};
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  throw new PosternError(REFUSALS.get(code) ?? 'incompatible');
+  // What else is the gateway's trouble passes; what is ours does not.
+  throw new PosternError(REFUSALS.get(code) ?? (status >= 500 ? 'gateway_unavailable' : 'incompatible'));
 }
 
 /** What a device knows of its gateway by itself. */

@@ -14,6 +14,10 @@ const MESSAGES = {
     'Nobody answered the question on the gateway in time. Make a new invite (postern invite), and say yes when it is used.',
   too_many_approvals:
     'Too many devices wait for approval on the gateway. Answer them (postern approvals), then pair again.',
+  storage_full:
+    'The disk of the gateway is full, so this device could not be paired. Make room there, then pair again.',
+  gateway_unavailable:
+    'The gateway can’t let this device in at the moment, or somebody in between says so. Its log says why: look there, then try again.',
   // The code. What a gateway says of it is not sealed, but for its last word.
   code_wrong:
     'The code was wrong three times, or somebody in between says so. Begin again: the gateway then shows a new one.',

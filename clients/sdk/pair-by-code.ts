@@ -169,7 +169,9 @@ async function fetchChallenge(url: string, way: Way): Promise<Challenge> {
   const { v, nonce, gatewayKey, name } = json;
   const id = typeof nonce === 'string' ? findBase64url(nonce) : undefined;
   const key = typeof gatewayKey === 'string' ? findBase64url(gatewayKey) : undefined;
-  if (v !== 1 || id?.length !== ID_BYTES || key?.length !== KEY_BYTES || !isName(name)) throw noChallenge(json);
+  if (v !== 1 || id?.length !== ID_BYTES || key?.length !== KEY_BYTES || !isName(name)) {
+    throw new PosternError(findRefusal(json) ?? 'code_not_offered');
+  }
   const publicKey = asPublicKey(key);
   const gatewayId = formatGatewayId(gatewayIdOf(way.platform.crypto, publicKey));
   return { url: knownUrl(url), name, gatewayId, id, gatewayKey: publicKey };
@@ -180,11 +182,23 @@ function isName(name: unknown): name is string {
   return typeof name === 'string' && isLabel(name);
 }
 
-function noChallenge({ error }: Readonly<Record<string, unknown>>): PosternError {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  if (code === 'rate_limited') return new PosternError('busy');
-  return new PosternError(code === 'shutting_down' ? 'offline' : 'code_not_offered');
+/** What a gateway's refusal in JSON means that is none of pairing by a code; undefined for anything else. */
+function findRefusal(json: Readonly<Record<string, unknown>> | undefined): PosternErrorCode | undefined {
+  const error = json?.['error'];
+  return typeof error === 'object' && error !== null && 'code' in error ? PLAIN_REFUSALS.get(error.code) : undefined;
 }
+
+/** What a gateway says, in the clear, before it reads what it was sent. */
+const PLAIN_REFUSALS: ReadonlyMap<unknown, PosternErrorCode> = new Map([
+  ['rate_limited', 'busy'],
+  ['overloaded', 'busy'],
+  ['shutting_down', 'offline'],
+  ['identity_unavailable', 'gateway_unavailable'],
+  ['channel_unavailable', 'gateway_unavailable'],
+  ['storage_unavailable', 'gateway_unavailable'],
+  ['storage_full', 'gateway_unavailable'],
+  ['internal', 'gateway_unavailable'],
+]);
 
 /** Lets the user type until the session is made. */
 async function makeSession(
@@ -268,7 +282,8 @@ function decode(bytes: Uint8Array): Envelope {
   try {
     return decodeEnvelope(bytes);
   } catch (error) {
-    throw error instanceof ChannelError ? new PosternError('incompatible') : error;
+    if (!(error instanceof ChannelError)) throw error;
+    throw new PosternError(findRefusal(findJsonObject(bytes)) ?? 'incompatible');
   }
 }
 

@@ -98,6 +98,18 @@ describe('the digits that the gateway shows', () => {
   });
 });
 
+test('a gateway that can pair nobody at the moment says so, before the code is asked for and after', async () => {
+  const refusal = { error: { code: 'identity_unavailable', message: '', type: 'internal_error', param: null } };
+  const body = Buffer.from(JSON.stringify(refusal));
+  const closed = await lan.fake(() => body);
+  expect(await codeOf(lan.pairAt(closed.url))).toBe('gateway_unavailable');
+  const closing = await lan.between(async (passing, forward) =>
+    passing.body[1] === 0x22 ? { status: 503, body } : forward(passing),
+  );
+  expect(await codeOf(lan.pairAt(closing.url))).toBe('gateway_unavailable');
+  await lan.expectNothing();
+});
+
 describe('a broken network', () => {
   /** Loses the answer to the first message of this kind, which has arrived. */
   const losing = (kind: number, times = 1) => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { encodeEnvelope } from '../../../channel/envelope.ts';
 import { HINT } from '../../../channel/hint.ts';
-import type { PairedDevice, PairOptions, SecretStorage } from '../../../clients/sdk/index.ts';
+import type { PairedDevice, PairOptions, PosternErrorCode, SecretStorage } from '../../../clients/sdk/index.ts';
 import {
   connect,
   describeInvite,
@@ -11,6 +11,7 @@ import {
   loadDevice,
   pair,
 } from '../../../clients/sdk/index.ts';
+import { outwardError, RequestError, type ErrorCode, type RequestErrorCode } from '../../../gateway/errors.ts';
 import { formatInviteCode, formatInviteLink } from '../../../identity/invite-code.ts';
 import { codeOf, start as startWith } from '../../support/sealed-client.ts';
 import { createFakeTime } from '../../core/fake-time.ts';
@@ -126,6 +127,43 @@ test('when too many wait for the owner, the key is kept for another try', async 
   const storage = newStorage();
   expect(await codeOf(pair(gateway.newInvite(), optionsFor(storage)))).toBe('too_many_approvals');
   expect(storage.entries.size).toBe(1);
+});
+
+/** Whatever the gateway answers a pairing with, sealed. What is left is what this library would have sent wrongly. */
+const MEANINGS: Readonly<Record<ErrorCode, PosternErrorCode>> = {
+  ...{ invite_used: 'invite_used', invite_over: 'invite_over', pairing_denied: 'pairing_denied' },
+  ...{ approval_expired: 'approval_expired', too_many_approvals: 'too_many_approvals' },
+  ...{ rate_limited: 'busy', storage_full: 'storage_full' },
+  ...{ storage_unavailable: 'gateway_unavailable', identity_unavailable: 'gateway_unavailable' },
+  ...{ channel_unavailable: 'gateway_unavailable', insufficient_resources: 'gateway_unavailable' },
+  ...{ overloaded: 'gateway_unavailable', shutting_down: 'gateway_unavailable', internal: 'gateway_unavailable' },
+  ...{ engine_failed: 'gateway_unavailable', not_implemented: 'gateway_unavailable' },
+  ...{ bad_request: 'incompatible', invalid_request: 'incompatible', prompt_too_long: 'incompatible' },
+  ...{ unsupported: 'incompatible', unauthenticated: 'incompatible', agent_not_found: 'incompatible' },
+  ...{ agent_scope_denied: 'incompatible', cross_site: 'incompatible', forbidden: 'incompatible' },
+  ...{ foreign_host: 'incompatible', model_not_found: 'incompatible', not_found: 'incompatible' },
+  ...{ method_not_allowed: 'incompatible', request_timeout: 'incompatible', already_dispatched: 'incompatible' },
+  ...{ approval_needs_code: 'incompatible', approval_settled: 'incompatible', records_gone: 'incompatible' },
+  ...{ too_many_invites: 'incompatible', body_too_large: 'incompatible', unsupported_media_type: 'incompatible' },
+  ...{ misdirected: 'incompatible', idempotency_key_reused: 'incompatible', headers_too_large: 'incompatible' },
+  ...{ secure_channel_required: 'incompatible' },
+};
+
+/** As an error of the service, or of the gateway: one table has the statuses of both. */
+const statusOf = (code: ErrorCode): number => outwardError(new RequestError(code as RequestErrorCode, '')).status;
+
+test('a gateway in trouble is not called one of another version, whatever its trouble', async () => {
+  let code: ErrorCode = 'internal';
+  const gateway = await start({ decide: async () => ({ status: statusOf(code), code }) });
+  for (const [said, meaning] of Object.entries(MEANINGS)) {
+    code = said as ErrorCode;
+    const time = createFakeTime(Date.now());
+    const options = optionsFor(newStorage(), { now: time.now, setTimer: time.setTimer });
+    let ended: unknown;
+    void codeOf(pair(gateway.newInvite(), options)).then((how) => (ended = how));
+    await until(() => (time.advance(100), ended));
+    expect([said, ended]).toEqual([said, meaning]);
+  }
 });
 
 test('what only a hint says keeps the key, since it may be a lie', async () => {
