@@ -1,7 +1,7 @@
 /** The door of paired devices. */
 import { describeError } from '../core/describe-error.ts';
 import { findDiskFault } from '../core/storage/disk-fault.ts';
-import { routeBodyBytes } from '../gateway/find-target.ts';
+import { findTarget, routeBodyBytes } from '../gateway/find-target.ts';
 import { lateDoor } from '../gateway/sealed/late-door.ts';
 import type { DoorOptions, SealedDoor } from '../gateway/sealed/sealed-door.ts';
 import type { ChannelCrypto } from './channel-crypto.ts';
@@ -32,6 +32,7 @@ export function openDoor({ settings, clock, say, onClose }: Start, parts: DoorPa
         agentIndex: settings['pairing.defaultAgent'] ?? undefined,
       },
       maxBodyBytes: (method, path) => routeBodyBytes(method, path),
+      accessOf: (method, path) => findTarget(method, path)?.route.access,
       tickMs: settings['channel.streamTickMs'],
       onError(error) {
         storage.note(error);

@@ -8,6 +8,7 @@ import type { DeviceRecord } from '../../identity/node/device-registry.ts';
 import { CONFIRM_PATH, encodeGatewayFacts, HOME_PATH } from '../../identity/pairing.ts';
 import type { Pairings } from '../access-key-source.ts';
 import { outwardError, RequestError } from '../errors.ts';
+import type { AccessClass } from '../policy.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 import type { CallTable } from './call-table.ts';
 import { createActions, type Begun } from './idempotency.ts';
@@ -24,6 +25,8 @@ export interface DispatchOptions extends Pick<DeskOptions, 'approvals' | 'gatewa
   readonly discovery: Pick<DiscoveryDesk, 'confirm'>;
   readonly database: Database;
   readonly run: RunInner;
+  /** The access class of the route that is asked for; `undefined` where there is none. */
+  readonly accessOf: (method: string, path: string) => AccessClass | undefined;
   readonly calls: Pick<CallTable, 'find' | 'memoryOf'>;
   /** How long a stream's output is collected. */
   readonly tickMs: number;
@@ -191,7 +194,8 @@ class Dispatch {
   #begin(call: SealedCall, { head, digest, device }: Pick<Asked, 'head' | 'digest' | 'device'>): void {
     const { idempotencyKey: key } = head;
     if (key === undefined) throw keyMissing();
-    const action = { deviceId: device.id, key, requestHash: digest(), call: call.reference };
+    const mayBeForgotten = this.#options.accessOf(head.method, head.path) === 'inference';
+    const action = { deviceId: device.id, key, requestHash: digest(), call: call.reference, mayBeForgotten };
     refuseRepeat(this.actions.begin(action));
   }
 }

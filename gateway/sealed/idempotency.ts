@@ -3,11 +3,12 @@
  * nothing. Kept longer than any session takes calls, and on the disk, so that a restart forgets none.
  */
 import { createHash, type Hash } from 'node:crypto';
-import type { CallReference } from '../../channel/head.ts';
+import { equalBytes } from '../../channel/bytes.ts';
+import type { CallReference, HeaderList, RequestHead } from '../../channel/head.ts';
 import { asSessionId } from '../../channel/keys.ts';
 import { migrate, type Database } from '../../core/storage/database.ts';
 import { findDiskFault } from '../../core/storage/disk-fault.ts';
-import type { HeaderList, RequestHead } from '../../channel/head.ts';
+import { createUnwrittenActions } from './unwritten-actions.ts';
 
 /** 125 minutes: a session takes calls for 120. */
 export const KEPT_MS = 125 * 60_000;
@@ -33,7 +34,12 @@ export interface Action {
   readonly key: Uint8Array;
   readonly requestHash: Uint8Array;
   readonly call: CallReference;
+  /** It is begun even where the disk takes no note of it: a repeat after a restart would do no harm. */
+  readonly mayBeForgotten: boolean;
 }
+
+/** What is remembered of one. */
+export type BegunBefore = Pick<Action, 'requestHash' | 'call'>;
 
 export type Begun =
   | { readonly result: 'new' }
@@ -44,9 +50,12 @@ export type Begun =
   | { readonly result: 'full' };
 
 export interface Actions {
-  /** Of two at once one is `new`. What it returned survives the process. */
+  /**
+   * Of two at once one is `new`. What it returned survives the process, but for what the disk takes no note of.
+   * @throws what the disk refuses, of an action that may not be forgotten
+   */
   begin(action: Action): Begun;
-  /** Of a device that was revoked. What a disk refuses to forget is told `onDiskFault`, and goes with its time. */
+  /** Of a device that was revoked. What a disk refuses to forget goes with its time. */
   forget(deviceId: string): void;
 }
 
@@ -54,10 +63,47 @@ interface ActionsOptions {
   readonly database: Database;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Told of a disk that took no note of an action, or does not forget one. */
   readonly onDiskFault: (error: unknown) => void;
 }
 
-export function createActions({ database, now, onDiskFault }: ActionsOptions): Actions {
+export function createActions(options: ActionsOptions): Actions {
+  const { now, onDiskFault } = options;
+  const kept = createKeptActions(options);
+  const unwritten = createUnwrittenActions({ now, keptMs: KEPT_MS, maxActions: MAX_ACTIONS });
+  return {
+    begin(action) {
+      const before = unwritten.find(action);
+      if (before !== undefined) return judge(before, action);
+      try {
+        return kept.begin(action);
+      } catch (error) {
+        if (!action.mayBeForgotten || findDiskFault(error) === undefined) throw error;
+        onDiskFault(error);
+      }
+      const written = findIfReadable(() => kept.find(action));
+      if (written !== undefined) return judge(written, action);
+      return unwritten.add(action) ? { result: 'new' } : { result: 'full' };
+    },
+    forget(deviceId) {
+      unwritten.forget(deviceId);
+      try {
+        kept.forget(deviceId);
+      } catch (error) {
+        if (findDiskFault(error) === undefined) throw error;
+        // A device that counts no more begins nothing, whatever is remembered of it.
+        onDiskFault(error);
+      }
+    },
+  };
+}
+
+interface KeptActions extends Actions {
+  find(action: Action): BegunBefore | undefined;
+}
+
+/** @returns those on the disk; each function throws what the disk refuses */
+function createKeptActions({ database, now }: ActionsOptions): KeptActions {
   migrate(database, 'sealed_actions', MIGRATIONS);
   const find = database.prepare<[string, Uint8Array, number], Row>(
     'SELECT * FROM sealed_actions WHERE device_id = ? AND key = ? AND begun_at_ms >= ?',
@@ -77,27 +123,27 @@ export function createActions({ database, now, onDiskFault }: ActionsOptions): A
     prunedAtMs = now();
     if (prune.run(now() - KEPT_MS).changes > 0) counts.clear();
   };
-  const begin = database.transaction(({ deviceId, key, requestHash, call }: Action): Begun => {
-    pruneNowAndThen();
+  const findBefore = ({ deviceId, key }: Action): BegunBefore | undefined => {
     const row = find.get(deviceId, key, now() - KEPT_MS);
-    if (row !== undefined) return judge(row, requestHash);
-    const before = countOf(deviceId);
-    if (before >= MAX_ACTIONS) return { result: 'full' };
+    return row && begunBefore(row);
+  };
+  const begin = database.transaction((action: Action): Begun => {
+    pruneNowAndThen();
+    const before = findBefore(action);
+    if (before !== undefined) return judge(before, action);
+    const { deviceId, key, requestHash, call } = action;
+    const actions = countOf(deviceId);
+    if (actions >= MAX_ACTIONS) return { result: 'full' };
     insert.run(deviceId, key, requestHash, call.sessionId, call.callNumber, now());
-    counts.set(deviceId, before + 1);
+    counts.set(deviceId, actions + 1);
     return { result: 'new' };
   });
   return {
+    find: findBefore,
     begin: (action) => begin.immediate(action),
     forget(deviceId) {
       counts.delete(deviceId);
-      try {
-        drop.run(deviceId);
-      } catch (error) {
-        if (findDiskFault(error) === undefined) throw error;
-        // A device that counts no more begins nothing, whatever is remembered of it.
-        onDiskFault(error);
-      }
+      drop.run(deviceId);
     },
   };
 }
@@ -108,9 +154,23 @@ interface Row {
   readonly call_number: number;
 }
 
-function judge({ request_hash, session_id, call_number }: Row, requestHash: Uint8Array): Begun {
-  if (!request_hash.equals(requestHash)) return { result: 'other_request' };
-  return { result: 'repeat', call: { sessionId: asSessionId(new Uint8Array(session_id)), callNumber: call_number } };
+function begunBefore({ request_hash, session_id, call_number }: Row): BegunBefore {
+  const call = { sessionId: asSessionId(new Uint8Array(session_id)), callNumber: call_number };
+  return { requestHash: request_hash, call };
+}
+
+function judge({ requestHash, call }: BegunBefore, action: Action): Begun {
+  return equalBytes(requestHash, action.requestHash) ? { result: 'repeat', call } : { result: 'other_request' };
+}
+
+/** A disk that takes nothing may give nothing, either. */
+function findIfReadable<Value>(find: () => Value): Value | undefined {
+  try {
+    return find();
+  } catch (error) {
+    if (findDiskFault(error) === undefined) throw error;
+    return undefined;
+  }
 }
 
 /** Of all of a request that its handler sees; its body is added as it comes, since all of it at once takes long. */

@@ -4,7 +4,8 @@ import { appendFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { connect, pair, type PairOptions, type SecretStorage } from '../../clients/sdk/index.ts';
 import { has, tinyDisks } from '../support/requirements.ts';
 import { runCli, startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/wait.ts';
@@ -154,6 +155,50 @@ describe.runIf(has(tinyDisks))('a disk that is full', () => {
     expectNoStack(running.log());
   });
 
+  test('keeps no paired device from its models, and tells it what was not done', async () => {
+    const running = await start();
+    const newInvite = async (): Promise<string> =>
+      String((await asOwner(running, 'POST', '/admin/invites', {})).body['code']);
+    const client = connect(await pair(await newInvite(), deviceHere()));
+    onTestFinished(() => client.close());
+    const send = (path: string, body: object, method = 'POST') =>
+      client.fetch(`http://home${path}`, {
+        method,
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+    const storage = deviceHere();
+    const invites = [await newInvite(), await newInvite(), await newInvite()];
+    fill();
+    await untilDegraded(running);
+    const statuses = new Set<number>();
+    for (let calls = 0; calls < 100 && !statuses.has(507); calls++) {
+      statuses.add((await send('/mcp/call', {})).status);
+    }
+    expect([...statuses].at(-1)).toBe(507);
+    for (let calls = 0; calls < 20; calls++) expect((await send('/v1/chat/completions', chat)).status).toBe(200);
+    const answered = await send('/v1/responses', { model: 'foundation', input: 'hi' });
+    expect([answered.status, await answered.json()]).toEqual([200, expect.objectContaining({ store: false })]);
+    let refused: unknown;
+    let invite = '';
+    for (let next = invites.shift(); next !== undefined && refused === undefined; next = invites.shift()) {
+      invite = next;
+      refused = await pair(invite, storage).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+    }
+    expect(refused).toMatchObject({
+      code: 'storage_full',
+      message: expect.stringMatching(/disk of the gateway is full/),
+    });
+    await makeRoom();
+    await until(async () => (await healthOf(running))['status'] === 'healthy');
+    expect((await send('/mcp/call', {})).status).toBe(501);
+    expect(await pair(invite, storage)).toMatchObject({ gatewayId: expect.any(String) });
+    expectNoStack(running.log());
+  });
+
   test('lets a key be revoked at once, says that this is not durable yet, and makes it so when there is room', async () => {
     const running = await start();
     const keys: Key[] = [];
@@ -200,6 +245,16 @@ describe.runIf(has(tinyDisks))('a disk that is full', () => {
     await start();
   });
 });
+
+function deviceHere(): PairOptions {
+  const entries = new Map<string, string>();
+  const storage: SecretStorage = {
+    read: async (name) => entries.get(name),
+    write: async (name, text) => void entries.set(name, text),
+    erase: async (name) => void entries.delete(name),
+  };
+  return { device: { name: 'a phone', platform: 'test' }, storage };
+}
 
 function expectNoStack(words: string): void {
   expect(words).not.toMatch(/^\s+at |internal error|Unhandled|node:internal/m);

@@ -61,6 +61,7 @@ export function openDoor(
     gatewayFacts: () => ({ gatewayName: 'test', gatewayId: '', urls: [], relays: [] }),
     codePairing: { isOffered: false, agentIndex: undefined },
     maxBodyBytes: () => maxBodyBytes,
+    accessOf: () => undefined,
     tickMs: 40,
     run: async (request) => {
       if (request.fault !== undefined) throw request.fault.error;

@@ -42,13 +42,21 @@ const key = (name: number): Uint8Array => {
   new DataView(bytes.buffer).setUint32(0, name);
   return bytes;
 };
-const action = (more: { device?: string; name?: number; body?: string; callNumber?: number } = {}): Action => ({
+interface ActionChange {
+  readonly device?: string;
+  readonly name?: number;
+  readonly body?: string;
+  readonly callNumber?: number;
+  readonly mayBeForgotten?: boolean;
+}
+const action = (more: ActionChange = {}): Action => ({
   deviceId: more.device ?? 'phone',
   key: key(more.name ?? 1),
   requestHash: startRequestHash({ method: 'POST', path: '/v1/x' }, [])
     .update(more.body ?? '')
     .digest(),
   call: { sessionId: asSessionId(new Uint8Array(16)), callNumber: more.callNumber ?? 0 },
+  mayBeForgotten: more.mayBeForgotten ?? false,
 });
 
 test('of two at once one is new, also when each has a connection of its own', () => {
@@ -150,6 +158,45 @@ test('a disk that does not forget a revoked device is told of, and any other fai
   database.exec('DROP TABLE sealed_actions');
   expect(() => actions.forget('phone')).toThrow('no such table');
   expect(faults).toHaveLength(1);
+});
+
+test('what may be forgotten is begun once though the disk takes no note of it, and all else is refused', () => {
+  const { now, sleep } = createFakeTime();
+  const database = open(newHome());
+  const faults: unknown[] = [];
+  const actions = begin(database, now, (error) => faults.push(error));
+  const chat = (more: ActionChange = {}): Action => action({ mayBeForgotten: true, ...more });
+  actions.begin(chat({ name: 1 }));
+  database.pragma('query_only = ON');
+  expect(actions.begin(chat({ name: 1 })).result).toBe('repeat');
+  expect(actions.begin(chat({ name: 2, callNumber: 7 }))).toEqual({ result: 'new' });
+  expect(faults).toContainEqual(expect.objectContaining({ code: 'SQLITE_READONLY' }));
+  expect(() => actions.begin(action({ name: 3 }))).toThrow(expect.objectContaining({ code: 'SQLITE_READONLY' }));
+  const seen = () => ({
+    again: actions.begin(chat({ name: 2, callNumber: 8 })),
+    changed: actions.begin(chat({ name: 2, body: 'other' })).result,
+    ofAnother: actions.begin(chat({ name: 2, device: 'tablet' })).result,
+  });
+  const { call } = action({ callNumber: 7 });
+  expect(seen()).toEqual({ again: { result: 'repeat', call }, changed: 'other_request', ofAnother: 'new' });
+  database.pragma('query_only = OFF');
+  expect(seen()).toMatchObject({ again: { result: 'repeat', call }, changed: 'other_request' });
+  sleep(KEPT_MS);
+  expect(seen()).toMatchObject({ again: { result: 'repeat', call } });
+  sleep(1);
+  expect(actions.begin(chat({ name: 2 })).result).toBe('new');
+});
+
+test('of a device, as many are remembered in memory as on the disk, until it is revoked', () => {
+  const database = open(newHome());
+  const actions = begin(database, createFakeTime().now, () => undefined);
+  database.pragma('query_only = ON');
+  for (let name = 0; name < MAX_ACTIONS; name++) actions.begin(action({ name, mayBeForgotten: true }));
+  const one = action({ name: MAX_ACTIONS, mayBeForgotten: true });
+  expect(actions.begin(one).result).toBe('full');
+  expect(actions.begin({ ...one, deviceId: 'tablet' }).result).toBe('new');
+  actions.forget('phone');
+  expect(actions.begin(one).result).toBe('new');
 });
 
 test('another request is one that differs in anything that its handler sees', () => {
