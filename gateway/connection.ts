@@ -12,7 +12,8 @@ import { whenClosed } from './when-closed.ts';
 
 /**
  * Requests that wait behind the answer before them; each takes some 12 KB, however short it is. Node parses all that it
- * has read, so there is no pausing at the next one: whoever sends more is cut.
+ * has read, thousands of them perhaps, and holds them for as long as the connection lives: so whoever sends more is
+ * answered at once, and cut.
  */
 export const MAX_PIPELINED = 100;
 /** The body of a waiting request stays in the socket, and a socket that is not read does not tell that its client left. */
@@ -26,6 +27,8 @@ const UNPROBED_CLIENT_MS = 60_000;
 
 export interface ConnectionOptions {
   readonly setTimer: SetTimer;
+  /** What is said to who sends more requests than may wait: a whole answer, after which the connection ends. */
+  readonly tooManyWait: () => string;
   /** Called with each request in its turn. */
   readonly onRequest: (request: IncomingMessage, response: ServerResponse) => void;
   /** Called when the answer before has ended, however it did. */
@@ -68,7 +71,7 @@ export class Connection {
     // What came in one piece with too many others, or behind what can't be read, is still told of.
     if (!this.#socket.writable || this.#lastWords !== undefined) return;
     if (this.#current === undefined) return this.#begin({ request, response });
-    if (this.#waiting.length === MAX_PIPELINED) return void this.#socket.destroy();
+    if (this.#waiting.length === MAX_PIPELINED) return this.#refuseAll();
     this.#waiting.push({ request, response });
   }
 
@@ -80,6 +83,14 @@ export class Connection {
     const { request, response } = this.#current ?? {};
     if (request?.complete === true) this.#lastWords = answer;
     else this.#leave(response?.headersSent === true ? '' : answer);
+  }
+
+  /** Not for a client that takes nothing: while its connection drained, it could go on sending. */
+  #refuseAll(): void {
+    const isBegun = this.#current?.response.headersSent === true;
+    if (!isBegun && this.#socket.writableLength === 0) this.#socket.write(this.#options.tooManyWait());
+    if (isBegun || this.#socket.writableLength > 0) this.#socket.destroy();
+    else this.#socket.destroySoon();
   }
 
   #leave(answer: string): void {

@@ -7,7 +7,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { SetTimer } from '../core/timer.ts';
 import { bindAll } from './bind.ts';
-import { Connection } from './connection.ts';
+import { Connection, MAX_PIPELINED } from './connection.ts';
 import { ConnectionPlaces } from './connection-places.ts';
 import { RequestError } from './errors.ts';
 import { ANSWER_HEADERS } from './guard.ts';
@@ -23,6 +23,8 @@ const REQUEST_TIMEOUT_MS = 300_000;
 const HEADERS_TIMEOUT_MS = 30_000;
 /** Of an answer, of which its client takes nothing. */
 const UNREAD_ANSWER_MS = 120_000;
+
+const TOO_MANY_WAIT = `More than ${MAX_PIPELINED} requests came on this connection ahead of their answers, so none of them was answered. Send fewer, and the next ones when those are answered.`;
 
 export interface Listener {
   /**
@@ -72,6 +74,7 @@ export function createListener({
   function connect(socket: Socket, handle: RequestListener): void {
     const connection = new Connection(socket, {
       setTimer,
+      tooManyWait: () => answerMalformed(new RequestError('rate_limited', TOO_MANY_WAIT)),
       onRequest: (request, response) => {
         requests += 1;
         for (const [name, value] of Object.entries(ANSWER_HEADERS)) response.setHeader(name, value);

@@ -157,6 +157,15 @@ describe('Requests that outlive their client, to keep the service busy for nobod
     expect(most).toBeLessThanOrEqual(MOST);
   });
 
+  test('one that sends more ahead of their answers than may wait gets one clear answer, and none to what it asked for', async () => {
+    const connection = await rawConnection(server.port);
+    connection.socket.end(plainRequests(2 * MAX_PIPELINED));
+    const text = await connection.all();
+    expect(text).toMatch(/^HTTP\/1\.1 429 [^]*x-request-id: [^]*More than 100 requests/);
+    expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+    await allIsOver();
+  });
+
   test('one that sends a hundred thousand without waiting for an answer is cut, and holds up nobody', async () => {
     const { most } = await mostInFlight(async () => {
       const connection = await rawConnection(server.port);

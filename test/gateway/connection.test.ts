@@ -37,7 +37,7 @@ test('a request begins when the one before it is answered, and not before', asyn
   await until(() => counts().requests === 0);
 });
 
-test('more requests ahead of an answer than may wait are cut off, with all that waited', async () => {
+test('more requests ahead of an answer than may wait are told so at once, and none of them is answered', async () => {
   let begun = 0;
   const { port, counts } = await serve(() => void (begun += 1));
   const one = await rawConnection(port);
@@ -45,9 +45,21 @@ test('more requests ahead of an answer than may wait are cut off, with all that 
   await until(() => counts().requests === 1);
   const other = await rawConnection(port);
   other.socket.write(GET.repeat(2 + MAX_PIPELINED));
-  expect(await other.all()).toBe('');
+  const text = await other.all();
+  expect(text).toMatch(/^HTTP\/1\.1 429 [^]*\r\nconnection: close\r\n/i);
+  expect(JSON.parse(text.split('\r\n\r\n')[1]!)).toMatchObject({ error: { code: 'rate_limited' } });
   await until(() => counts().sockets === 1);
   expect({ begun, ...counts() }).toEqual({ begun: 2, requests: 1, sockets: 1 });
+});
+
+test('an answer that has begun is cut by them, and nothing stands in the middle of it', async () => {
+  const { port, counts } = await serve((_request, response) => void response.write('it begins'));
+  const { socket, receives, all } = await rawConnection(port);
+  socket.write(GET);
+  await receives(/it begins/);
+  socket.write(GET.repeat(1 + MAX_PIPELINED));
+  expect(await all()).toMatch(/it begins\r\n$/);
+  await until(() => counts().sockets === 0);
 });
 
 test('a connection that is not read, because the body of a waiting request fills it, is cut after a minute', async () => {
