@@ -115,7 +115,7 @@ async function takeHome({ home, terminal }: CommandContext): Promise<void> {
 
 function explain(error: unknown, command: Command, { terminal, home }: CommandContext): ExitCode {
   if (isMisuse(error)) {
-    terminal.say(`postern: ${error.message}\nSee "postern ${command.name} --help".`);
+    terminal.say(`postern: ${misuseText(error)}\nSee "postern ${command.name} --help".`);
     return 2;
   }
   const explained = isForOwner(error) ? error : explainDiskError(error, home);
@@ -133,6 +133,12 @@ function explain(error: unknown, command: Command, { terminal, home }: CommandCo
 
 function isMisuse(error: unknown): error is Error {
   return error instanceof UsageError || isParseArgsError(error) || (error instanceof SettingsError && error.isMisuse);
+}
+
+/** Node's own words for an option that does not exist advise on how to pass it on. */
+function misuseText({ message }: Error): string {
+  const [, option] = /^Unknown option '([^' ]+)/.exec(message) ?? [];
+  return option === undefined ? message : `there is no option ${option}.`;
 }
 
 /** Its words were written for whoever reads them, and say what to do. */

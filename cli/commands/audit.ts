@@ -1,4 +1,4 @@
-/** `postern audit`: reads the audit log, and checks that it is whole. */
+/** `postern audit`: reads the audit log, and checks that it is intact. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -20,11 +20,11 @@ const DEFAULT_LIMIT = 50;
 export const audit: Command = {
   name: 'audit',
   summary: 'show what became of keys and devices, and check that record',
-  usage: `Usage: postern audit list [--limit N] [--json]
+  usage: `Usage: postern audit [list] [--limit N] [--json]
        postern audit verify [--json]
 
   list      the newest entries, newest first
-  verify    reads the whole log and tells whether anything in it was changed; exit code 0 when it is whole, 1 when not
+  verify    reads the whole log and tells whether anything in it was changed; exit code 0 when it is intact, 1 when not
 
   --limit N   how many entries (default ${DEFAULT_LIMIT})
   --json      JSON on stdout
@@ -36,7 +36,7 @@ Example:
   async run({ flags, positionals: [action, ...rest] }, context) {
     if (rest.length > 0) throw new UsageError(`there is an argument too many: "${rest.join(' ')}".`);
     const asJson = flags['json'] === true;
-    if (action === 'list') return list(limitOf(flags['limit']), asJson, context);
+    if (action === undefined || action === 'list') return list(limitOf(flags['limit']), asJson, context);
     if (action === 'verify') return verify(asJson, context);
     throw new UsageError('say "list" or "verify".');
   },
@@ -52,6 +52,7 @@ function limitOf(flag: CommandInput['flags'][string]): number {
 function list(limit: number, asJson: boolean, { terminal, home }: CommandContext): ExitCode {
   const records = withDatabase(home, (database) => listAuditRecords(database, { limit })) ?? [];
   if (asJson) terminal.print(JSON.stringify(records.map(({ seq, atMs, entry }) => ({ seq, at_ms: atMs, ...entry }))));
+  else if (records.length === 0) terminal.say('The audit log has no entries yet.');
   else for (const record of records) terminal.print(lineOf(record));
   return 0;
 }
@@ -75,8 +76,9 @@ async function verify(asJson: boolean, context: CommandContext): Promise<ExitCod
   const nothing: AuditVerdict = { intact: true, count: 0 };
   const verdict = withDatabase(home, (database) => verifyAuditLog(database, seal)) ?? nothing;
   if (asJson) terminal.print(JSON.stringify(verdict));
-  else if (verdict.intact) terminal.print(`whole: ${verdict.count} entries`);
-  else terminal.print(`not whole: entry ${verdict.seq}: ${FAULTS[verdict.fault]}`);
+  else if (verdict.intact)
+    terminal.print(`The audit log is intact (${verdict.count} ${verdict.count === 1 ? 'entry' : 'entries'}).`);
+  else terminal.print(`The audit log is damaged at entry ${verdict.seq}: ${FAULTS[verdict.fault]}`);
   return verdict.intact ? 0 : 1;
 }
 

@@ -16,7 +16,7 @@ import { listPairedGateways, type PairedGateway } from '../paired-gateways.ts';
 
 export const connect: Command = {
   name: 'connect',
-  summary: 'serve here what a gateway serves that this machine is paired with',
+  summary: "serve a paired gateway's API on this machine",
   usage: `Usage: postern connect [--port N] [--gateway NAME|ID] [--allow-origin ORIGIN]... [--json]
 
 Carries what programs of this machine ask for home, through the sealed channel, until it is stopped (Ctrl-C). Nobody

@@ -21,7 +21,7 @@ export const keys: Command = {
   name: 'keys',
   summary: 'make, list and revoke access keys',
   usage: `Usage: postern keys create [--agent N] [--expires 90d] [--label TEXT] [--json]
-       postern keys list [--json]
+       postern keys [list] [--json]
        postern keys revoke ID [--json]
        postern keys revoke --all [--json]
        postern keys inspect - [--json]
@@ -48,8 +48,8 @@ Example:
     json: { type: 'boolean' },
   },
   async run(input, context) {
-    const [action, ...rest] = input.positionals;
-    const act = ACTIONS.get(action ?? '');
+    const [action = 'list', ...rest] = input.positionals;
+    const act = ACTIONS.get(action);
     if (act === undefined) throw new UsageError('say "create", "list", "revoke" or "inspect".');
     refuseFlags(input.flags, act.flags);
     return act.run({ flags: input.flags, positionals: rest }, context);

@@ -25,7 +25,7 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map([
 export const models: Command = {
   name: 'models',
   summary: 'list, show, fetch, remove, load and unload models',
-  usage: `Usage: postern models list [--json]
+  usage: `Usage: postern models [list] [--json]
        postern models show <id> [--json]
        postern models pull <what> [--yes] [--sha256 HEX]
        postern models rm <id> [--yes]
@@ -59,7 +59,7 @@ Example:
     yes: { type: 'boolean', short: 'y' },
     sha256: { type: 'string' },
   },
-  async run({ flags, positionals: [name = '', ...positionals] }, context) {
+  async run({ flags, positionals: [name = 'list', ...positionals] }, context) {
     const action = ACTIONS.get(name);
     if (action === undefined) throw new UsageError(`say ${[...ACTIONS.keys()].map((one) => `"${one}"`).join(', ')}.`);
     const foreign = Object.keys(flags).find((flag) => !action.flags.includes(flag));

@@ -12,7 +12,7 @@ import { changeSetting } from '../recorded-setting.ts';
 export const settings: Command = {
   name: 'settings',
   summary: 'show and change settings',
-  usage: `Usage: postern settings list [--json]
+  usage: `Usage: postern settings [list] [--json]
        postern settings get <name> [--json]
        postern settings set <name> <value>
        postern settings unset <name>
@@ -27,6 +27,7 @@ Example:
   async run({ flags, positionals: [action, name, ...values] }, context) {
     const asJson = flags['json'] === true;
     switch (action) {
+      case undefined:
       case 'list':
         return list(asJson, context);
       case 'get':

@@ -205,7 +205,7 @@ export async function readSettingsFile(home: string): Promise<Readonly<Record<st
 /** Replaces one setting in the file, or takes it out with `undefined`. @throws {SettingsError} and changes nothing */
 export async function writeSetting(home: string, name: string, value: unknown): Promise<void> {
   const current = await readSettingsFile(home);
-  if (value !== undefined) checkSetting(name, value, 'postern settings set');
+  if (value !== undefined) checkSetting(name, value);
   const { [name]: _, ...others } = current;
   const next = value === undefined ? others : { ...others, [name]: value };
   await writeFileAtomically(settingsPath(home), `${JSON.stringify(next, null, 2)}\n`, 0o600);
@@ -255,15 +255,17 @@ export function parseSettingText(name: SettingName, text: string): unknown {
   return candidates.find((candidate) => schema.safeParse(candidate).success) ?? json ?? text;
 }
 
-function checkSetting(name: string, value: unknown, where: string): unknown {
+/** @param where the value stands, if not where the owner has just typed it */
+function checkSetting(name: string, value: unknown, where?: string): unknown {
+  const at = where === undefined ? '' : `${where}: `;
   if (!isSettingName(name)) {
-    throw new SettingsError(`${where}: there is no setting "${name}". "postern settings list" shows them all.`);
+    throw new SettingsError(`${at}there is no setting "${name}". "postern settings list" shows them all.`);
   }
   const schema = settingsSchema.shape[name];
   const result = schema.safeParse(value);
   if (result.success) return name === 'models.folder' && typeof value === 'string' ? resolve(value) : value;
   const reason = expectationOf(schema) ?? result.error.issues[0]?.message ?? 'not a valid value';
-  throw new SettingsError(`${where}: ${name}: ${reason}`, { isMisuse: where === COMMAND_LINE });
+  throw new SettingsError(`${at}${name}: ${reason}`, { isMisuse: where === COMMAND_LINE });
 }
 
 /** In words, for a schema that few of them describe. */

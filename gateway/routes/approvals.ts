@@ -76,7 +76,8 @@ export const approvalEvents: Route = {
   encodeError: encodeOpenAiError,
   handle({ signal }, { approvalFeed }) {
     const reader = approvalFeed.open(signal);
-    if (reader === undefined) throw new ServiceError('overloaded', 'As many programs watch as may. Stop one of them.');
+    if (reader === undefined)
+      throw new ServiceError('overloaded', 'Too many programs watch the approvals. Stop one of them, and try again.');
     return { headers: EVENT_STREAM_HEADERS, body: reader.events, cut: reader.cut };
   },
 };

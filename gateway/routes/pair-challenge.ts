@@ -29,6 +29,9 @@ export const pairChallenge: Route = {
 /** Nobody reads a hint in an answer that is JSON. */
 function refusalOf({ hint }: HintError): Error {
   return hint === HINT.notOffered
-    ? new RequestError('not_found', 'This gateway pairs no device by a code on this way. Ask its owner for an invite.')
+    ? new RequestError(
+        'not_found',
+        'Pairing by code is not available from here. Ask the owner of the gateway for an invite.',
+      )
     : new ServiceError('shutting_down', 'The service is stopping.');
 }

@@ -227,11 +227,17 @@ describe('settings', () => {
     [['set', 'server.port'], 2, 'to what?'],
     [['get', 'nope'], 2, 'nope'],
     [['frobnicate'], 2, 'say "list"'],
-    [['list', '--frobnicate'], 2, '--frobnicate'],
+    [['list', '--frobnicate'], 2, 'there is no option --frobnicate.'],
   ])('%j ends with %i and changes nothing', async (args, code, words) => {
     const answer = await cli('settings', ...args);
     expect(answer).toMatchObject({ code, stderr: expect.stringContaining(words) });
     await expect(stat(join(home, 'settings.json'))).rejects.toThrow();
+  });
+
+  test.each(['settings', 'keys', 'models', 'audit'])('a bare "%s" lists', async (noun) => {
+    const [bare, listed] = [await runCli([noun], { SVC_HOME: home }), await runCli([noun, 'list'], { SVC_HOME: home })];
+    expect(bare).toEqual(listed);
+    expect(bare.code).toBe(0);
   });
 
   test('a model that is to be kept no longer than its call, is not', async () => {

@@ -50,7 +50,11 @@ describe('without an identity', () => {
   });
 
   test('the log is empty', async () => {
-    expect(await cli('audit', 'list')).toMatchObject({ code: 0, stdout: '', stderr: '' });
+    expect(await cli('audit', 'list')).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: 'The audit log has no entries yet.\n',
+    });
     expect((await cli('audit', 'list', '--json')).stdout).toBe('[]\n');
     expect(await files()).toEqual([]);
   });
@@ -135,7 +139,7 @@ describe('backup and restore', () => {
     expect(await restore(OTHER_WORDS, '--replace')).toMatchObject({ code: 0 });
     expect((await show())['address']).not.toBe(before['address']);
     expect(await restore(OTHER_WORDS)).toMatchObject({ code: 0 });
-    expect(await cli('audit', 'verify')).toMatchObject({ code: 0, stdout: 'whole: 3 entries\n' });
+    expect(await cli('audit', 'verify')).toMatchObject({ code: 0, stdout: 'The audit log is intact (3 entries).\n' });
   });
 
   test('while the service runs, the words can be read and not replaced', async () => {
@@ -205,7 +209,7 @@ describe('the audit log', () => {
     expect(stdout).toMatch(
       /^ {5}3 {2}\d{4}-\d\d-\d\dT[\d:.]+Z {2}identity_restored {2}address="0x\w{40}"\n {5}2 .*\n$/,
     );
-    expect(await cli('audit', 'verify')).toMatchObject({ code: 0, stdout: 'whole: 3 entries\n' });
+    expect(await cli('audit', 'verify')).toMatchObject({ code: 0, stdout: 'The audit log is intact (3 entries).\n' });
     expect(JSON.parse((await cli('audit', 'verify', '--json')).stdout)).toEqual({ intact: true, count: 3 });
   });
 
@@ -224,7 +228,10 @@ describe('the audit log', () => {
   test('with its end cut off is said to miss it', async () => {
     for (const words of [WORDS, WORDS, WORDS]) await restore(words);
     change('DELETE FROM audit_log WHERE seq = 3');
-    expect(await cli('audit', 'verify')).toMatchObject({ code: 1, stdout: 'not whole: entry 3: it is missing.\n' });
+    expect(await cli('audit', 'verify')).toMatchObject({
+      code: 1,
+      stdout: 'The audit log is damaged at entry 3: it is missing.\n',
+    });
   });
 
   test('that holds something else prints it as what it is', async () => {
@@ -242,7 +249,7 @@ test.each([
   [['identity', 'frobnicate'], 'say "show"'],
   [['identity', 'show', 'more'], 'too many'],
   [['identity', 'show', '--frobnicate'], '--frobnicate'],
-  [['audit'], 'say "list"'],
+  [['audit', 'frobnicate'], 'say "list"'],
   [['audit', 'list', '--limit', 'x'], '--limit'],
   [['audit', 'list', '--limit', '0'], '--limit'],
   [['audit', 'verify', 'more'], 'too many'],

@@ -29,7 +29,7 @@ test('a change is told by its name, never by its value', async () => {
   expect(await cli('settings', 'set', 'server.hostnames', 'secret-laboratory.example')).toMatchObject({ code: 0 });
   expect(await cli('settings', 'unset', 'server.hostnames')).toMatchObject({ code: 0 });
   expect(await told()).toEqual([{ name: 'server.hostnames' }, { name: 'server.hostnames' }]);
-  expect((await cli('audit', 'verify')).stdout).toBe('whole: 3 entries\n');
+  expect((await cli('audit', 'verify')).stdout).toBe('The audit log is intact (3 entries).\n');
   for (const name of (await readdir(home)).filter((one) => one.startsWith('state.db'))) {
     expect(await readFile(join(home, name), 'latin1')).not.toContain('laboratory');
   }
@@ -43,7 +43,7 @@ test('what is refused, or cannot be written, is not told', async () => {
   expect(await cli('settings', 'set', 'server.port', '4001')).toMatchObject({ code: 1 });
   expect(await told()).toEqual([]);
   await rm(join(home, 'settings.json'), { recursive: true });
-  expect((await cli('audit', 'verify')).stdout).toBe('whole: 1 entries\n');
+  expect((await cli('audit', 'verify')).stdout).toBe('The audit log is intact (1 entry).\n');
 });
 
 test('without an identity there is nothing to seal with: no entry, and no database', async () => {
