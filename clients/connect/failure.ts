@@ -22,6 +22,7 @@ const STATUSES: Readonly<Record<FailureCode, number>> = {
 
   offline: 503,
   gateway_away: 503,
+  gateway_unavailable: 503,
   relay_refused: 503,
   relay_busy: 503,
   busy: 503,
@@ -49,7 +50,6 @@ const STATUSES: Readonly<Record<FailureCode, number>> = {
   approval_expired: 500,
   too_many_approvals: 500,
   storage_full: 500,
-  gateway_unavailable: 500,
   code_wrong: 500,
   code_denied: 500,
   code_expired: 500,
@@ -62,6 +62,7 @@ const STATUSES: Readonly<Record<FailureCode, number>> = {
 const REPEATABLE: ReadonlySet<FailureCode> = new Set([
   'offline',
   'gateway_away',
+  'gateway_unavailable',
   'relay_refused',
   'relay_busy',
   'busy',

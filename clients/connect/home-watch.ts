@@ -8,6 +8,7 @@ import { PosternError, type PosternErrorCode, type SetTimer } from '../sdk/index
 const AWAY: ReadonlySet<PosternErrorCode> = new Set([
   'offline',
   'gateway_away',
+  'gateway_unavailable',
   'relay_refused',
   'relay_busy',
   'refused',

@@ -78,7 +78,13 @@ export class PosternError extends Error {
 }
 
 /** No way led there, whoever said why: nothing was done. */
-const UNREACHED: ReadonlySet<PosternErrorCode> = new Set(['offline', 'gateway_away', 'relay_refused', 'relay_busy']);
+const UNREACHED: ReadonlySet<PosternErrorCode> = new Set([
+  'offline',
+  'gateway_away',
+  'gateway_unavailable',
+  'relay_refused',
+  'relay_busy',
+]);
 
 export function isUnreached(error: unknown): boolean {
   return error instanceof PosternError && UNREACHED.has(error.code);

@@ -8,6 +8,7 @@ import type { InitiatorSession } from '../../channel/initiator.ts';
 import { startSession } from '../../channel/initiator.ts';
 import { PathError, PosternError } from './errors.ts';
 import { exchangeWhole, joinBytes } from './exchange.ts';
+import { findPlainRefusal } from './plain-refusal.ts';
 import type { Platform } from './platform.ts';
 import type { Attempt } from './stagger.ts';
 import { stagger } from './stagger.ts';
@@ -31,6 +32,7 @@ const FAILURES = [
   'incompatible',
   'refused',
   'busy',
+  'gateway_unavailable',
   'wrong_gateway',
   'relay_refused',
   'relay_busy',
@@ -85,7 +87,10 @@ async function handshakeOver(
   const patienceMs = transport.path?.kind === 'lan' ? ADDRESS_MS : FAR_MS;
   const patience = { beginsWithinMs: patienceMs, silentForMs: patienceMs, setTimer, signal };
   try {
-    const answer = decodeEnvelope(await exchangeWhole({ transport, operation, body, ...patience }, MAX_ANSWER_BYTES));
+    const bytes = await exchangeWhole({ transport, operation, body, ...patience }, MAX_ANSWER_BYTES);
+    const refusal = findPlainRefusal(bytes);
+    if (refusal !== undefined) return refusal;
+    const answer = decodeEnvelope(bytes);
     if (answer.kind === 'hint') return failureOf(answer.code);
     if (answer.kind !== 'sessionAnswer' && answer.kind !== 'inviteAnswer') return 'wrong_gateway';
     return started.finish(answer.noise, now());

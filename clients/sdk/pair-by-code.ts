@@ -29,6 +29,7 @@ import { PathError, PosternError } from './errors.ts';
 import { exchangeWhole, joinBytes } from './exchange.ts';
 import { challengeTransport, codeTransport, httpUrls } from './http-transport.ts';
 import { Paths } from './paths.ts';
+import { findPlainRefusal } from './plain-refusal.ts';
 import type { Platform } from './platform.ts';
 import { abortable, platformOf } from './platform.ts';
 import type { SecretStorage } from './secret-storage.ts';
@@ -165,12 +166,12 @@ function onlyOnce(session: InitiatorSession): () => Promise<InitiatorSession> {
 
 async function fetchChallenge(url: string, way: Way): Promise<Challenge> {
   const transport = challengeTransport(knownUrl(url), way.platform.fetch);
-  const json = findJsonObject(await send({ ...way, transport }, joinBytes([]))) ?? {};
-  const { v, nonce, gatewayKey, name } = json;
+  const answer = await send({ ...way, transport }, joinBytes([]));
+  const { v, nonce, gatewayKey, name } = findJsonObject(answer) ?? {};
   const id = typeof nonce === 'string' ? findBase64url(nonce) : undefined;
   const key = typeof gatewayKey === 'string' ? findBase64url(gatewayKey) : undefined;
   if (v !== 1 || id?.length !== ID_BYTES || key?.length !== KEY_BYTES || !isName(name)) {
-    throw new PosternError(findRefusal(json) ?? 'code_not_offered');
+    throw new PosternError(findPlainRefusal(answer) ?? 'code_not_offered');
   }
   const publicKey = asPublicKey(key);
   const gatewayId = formatGatewayId(gatewayIdOf(way.platform.crypto, publicKey));
@@ -181,24 +182,6 @@ async function fetchChallenge(url: string, way: Way): Promise<Challenge> {
 function isName(name: unknown): name is string {
   return typeof name === 'string' && isLabel(name);
 }
-
-/** What a gateway's refusal in JSON means that is none of pairing by a code; undefined for anything else. */
-function findRefusal(json: Readonly<Record<string, unknown>> | undefined): PosternErrorCode | undefined {
-  const error = json?.['error'];
-  return typeof error === 'object' && error !== null && 'code' in error ? PLAIN_REFUSALS.get(error.code) : undefined;
-}
-
-/** What a gateway says, in the clear, before it reads what it was sent. */
-const PLAIN_REFUSALS: ReadonlyMap<unknown, PosternErrorCode> = new Map([
-  ['rate_limited', 'busy'],
-  ['overloaded', 'busy'],
-  ['shutting_down', 'offline'],
-  ['identity_unavailable', 'gateway_unavailable'],
-  ['channel_unavailable', 'gateway_unavailable'],
-  ['storage_unavailable', 'gateway_unavailable'],
-  ['storage_full', 'gateway_unavailable'],
-  ['internal', 'gateway_unavailable'],
-]);
 
 /** Lets the user type until the session is made. */
 async function makeSession(
@@ -283,7 +266,7 @@ function decode(bytes: Uint8Array): Envelope {
     return decodeEnvelope(bytes);
   } catch (error) {
     if (!(error instanceof ChannelError)) throw error;
-    throw new PosternError(findRefusal(findJsonObject(bytes)) ?? 'incompatible');
+    throw new PosternError(findPlainRefusal(bytes) ?? 'incompatible');
   }
 }
 

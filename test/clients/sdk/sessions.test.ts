@@ -80,6 +80,10 @@ test.each([
   ['refused', [{ do: 'refuse', hint: 1 }]],
   ['busy', [{ do: 'refuse', hint: 6 }]],
   ['incompatible', [{ do: 'refuse', hint: 5 }]],
+  ['gateway_unavailable', [{ do: 'answer', bytes: refusalInTheClear('identity_unavailable') }]],
+  ['gateway_unavailable', [{ do: 'answer', bytes: refusalInTheClear('channel_unavailable') }]],
+  ['busy', [{ do: 'answer', bytes: refusalInTheClear('rate_limited') }]],
+  ['offline', [{ do: 'answer', bytes: refusalInTheClear('of_another_program') }]],
   ['wrong_gateway', [{ do: 'flip', at: 700 }]],
   ['offline', [{ do: 'flip', at: 0 }]],
 ] as const)('a handshake ends as %s: %o', async (code, meddling) => {
@@ -89,6 +93,11 @@ test.each([
   expect(await codeOf(client.fetch('/x'))).toBe(code);
   expect((await client.fetch('/x')).status).toBe(200);
 });
+
+/** What a gateway answers that can read no envelope at the moment. */
+function refusalInTheClear(code: string): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify({ error: { code, message: '', type: '', param: null } }));
+}
 
 test('a handshake over a connection that was old is made over a new one', async () => {
   const gateway = await start(echo);
