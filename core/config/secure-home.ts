@@ -3,7 +3,7 @@
  * another machine. What is ours is put right; what is another's is refused, since whoever owns it can read it anyway.
  */
 import { constants, type Stats } from 'node:fs';
-import { lstat, open, readlink, realpath, stat } from 'node:fs/promises';
+import { lstat, open, readdir, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 import { isRecord } from '../json.ts';
 import { HomeError } from './home-error.ts';
@@ -26,6 +26,9 @@ const FILES = [
   'state.db-journal',
 ];
 
+/** Those that tell a folder of ours from another program's, which may well have a settings.json. */
+const MARKS: ReadonlySet<string> = new Set(['state.db', 'identity.json', 'change.lock', 'paired.json']);
+
 const GROUP_AND_OTHERS = 0o077;
 const WRITE_OF_GROUP_AND_OTHERS = 0o022;
 /** Of a folder in which everybody may make files, such as /tmp, and nobody may move another's. */
@@ -40,8 +43,8 @@ const ROOT = 0;
  * @param user our uid, where the system has such
  * @returns the paths whose mode was put right
  * @throws {HomeError} where one of them belongs to another user, is a link that another user may have made or that leads
- * to where others can write, or the folder is shared or no folder; nothing was changed then, but for what somebody
- * changed at that very moment
+ * to where others can write, or the folder is shared, another program's, or no folder; nothing was changed then, but for
+ * what somebody changed at that very moment
  */
 export async function secureHome(home: string, user: number | undefined): Promise<readonly string[]> {
   if (user === undefined) return [];
@@ -52,6 +55,7 @@ export async function secureHome(home: string, user: number | undefined): Promis
   if (link !== undefined) assertOurs(home, link, user);
   assertOurs(home, folder, user);
   if (link?.isSymbolicLink() === true) await assertSafeWay(home, user);
+  if (isShared(folder)) await assertForUs(home);
   const files = await Promise.all(FILES.map((name) => findFile(join(home, name), { user, home, folder })));
   // The folder goes first: from then on nobody else can put anything in a file's place.
   if (isShared(folder)) await restrict(home, { mode: FOLDER_MODE, flags: constants.O_DIRECTORY, user });
@@ -61,6 +65,16 @@ export async function secureHome(home: string, user: number | undefined): Promis
 }
 
 const isShared = ({ mode }: Stats): boolean => (mode & GROUP_AND_OTHERS) !== 0;
+
+/** What is in use by others, such as /etc or a folder of projects, is not taken from them because of a slip. */
+async function assertForUs(home: string): Promise<void> {
+  const names = await readdir(home);
+  if (names.every((name) => FILES.includes(name)) || names.some((name) => MARKS.has(name))) return;
+  throw new HomeError(
+    `${home} has files of something else in it, and other users may read it. Set SVC_HOME to a new or an empty folder; ` +
+      `or, if it is to be this one and yours alone, "chmod 700 ${home}" and try again.`,
+  );
+}
 
 interface Home {
   readonly home: string;

@@ -242,6 +242,20 @@ describe('a folder that others may use', () => {
     expectWords(await serve(), `${home} belongs to another user`);
   });
 
+  test('is left alone where it is another program’s, and refused', async () => {
+    await mkdir(home, { mode: 0o755 });
+    await writeFile(join(home, 'settings.json'), '{}', { mode: 0o644 });
+    await writeFile(join(home, 'passwd'), 'root', { mode: 0o644 });
+    for (const command of [['status'], ['serve', '--port', '0'], ['settings', 'list']])
+      expectWords(await cli(...command), home, 'files of something else', 'SVC_HOME');
+    expect([await modeOf(''), await modeOf('settings.json'), await modeOf('passwd')]).toEqual(['755', '644', '644']);
+    await rm(join(home, 'passwd'));
+    expect(await cli('settings', 'list')).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('Now only you have'),
+    });
+  });
+
   test('is refused where all users share it', async () => {
     await mkdir(home);
     await chmod(home, 0o1777);
