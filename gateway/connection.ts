@@ -66,6 +66,11 @@ export class Connection {
     return this.#current === undefined;
   }
 
+  /** Nothing is being answered: it is idle, or the rest of a request has yet to come. */
+  get waitsForClient(): boolean {
+    return this.#current?.request.complete !== true;
+  }
+
   /** Takes a request whose head has come; its turn is when all before it are answered. */
   add(request: IncomingMessage, response: ServerResponse): void {
     // What came in one piece with too many others, or behind what can't be read, is still told of.

@@ -87,11 +87,7 @@ export function createListener({
     });
     connections.set(socket, connection);
     socket.once('close', () => connections.delete(socket));
-    try {
-      socket.once('close', places.take(socket.remoteAddress));
-    } catch (error) {
-      connection.refuse(answerMalformed(error));
-    }
+    takePlace(socket, connection, places);
   }
 
   async function close(): Promise<void> {
@@ -116,6 +112,20 @@ export function createListener({
       for (const server of servers) server.closeAllConnections();
     },
   };
+}
+
+function takePlace(socket: Socket, connection: Connection, places: ConnectionPlaces): void {
+  let leave = (): void => undefined;
+  const cut = (): void => {
+    leave();
+    socket.destroy();
+  };
+  try {
+    leave = places.take(socket.remoteAddress, { cut, waitsForClient: () => connection.waitsForClient });
+    socket.once('close', leave);
+  } catch (error) {
+    connection.refuse(answerMalformed(error));
+  }
 }
 
 function newServer(connections: ReadonlyMap<Socket, Connection>, unreadAnswerMs: number): Server {

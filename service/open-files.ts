@@ -19,10 +19,13 @@ export function requireOpenFiles(): void {
   }
 }
 
+/** More are of no use, and make the search for one that can go longer. */
+const MAX_CONNECTIONS = 10_000;
+
 /** How many connections may be open, so that there are files left for all else. */
 export function maxConnections(): number {
   const limit = openFileLimit();
-  return limit - Math.min(KEPT_BACK, Math.floor(limit / 2));
+  return Math.min(MAX_CONNECTIONS, limit - Math.min(KEPT_BACK, Math.floor(limit / 2)));
 }
 
 /** Linux: proc_pid_limits(5), the soft limit. */
