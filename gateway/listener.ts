@@ -78,6 +78,8 @@ export function createListener({
       onRequest: (request, response) => {
         requests += 1;
         for (const [name, value] of Object.entries(ANSWER_HEADERS)) response.setHeader(name, value);
+        // We stay with HTTP/1.1, but Node's parser drops what came in one piece with such a request.
+        if (request.headers.upgrade !== undefined) response.setHeader('connection', 'close');
         handle(request, response);
       },
       onEnd: () => {

@@ -36,6 +36,15 @@ const CLOSE = { connection: 'close' };
 const request = (method: string, path: string) => rawRequest({ method, path, headers: CLOSE });
 const last = rawRequest({ path: '/', headers: CLOSE });
 
+test('a request to go on in another protocol is the last one of its connection, and hides no other behind it', async () => {
+  const upgrade = { connection: 'Upgrade', upgrade: 'websocket' };
+  const [hidden, ...rest] = [rawRequest({ path: '/nowhere' }), rawRequest({ path: '/health', headers: CLOSE })];
+  const both = rawRequest({ path: '/health', headers: upgrade }) + hidden + rest.join('');
+  const answers = await answersTo(both);
+  expect(answers.map(({ status }) => status)).toEqual([200]);
+  expect(answers[0]?.head).toContain('connection: close');
+});
+
 describe('methods', () => {
   test.each([
     ['HEAD', '/v1/chat/completions', 'POST, OPTIONS'],
