@@ -19,7 +19,7 @@ import type { Metrics } from './metrics.ts';
 import type { AccessClass, AgentReach } from './policy.ts';
 import type { Relays } from './relays.ts';
 import type { RequestLog } from './request-log/request-log.ts';
-import type { SealedDoor } from './sealed/sealed-door.ts';
+import type { ChannelServer } from './sealed/channel-server.ts';
 import type { EncodeError } from './wire/error-style.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -99,7 +99,7 @@ export interface Services {
   /** Where the app is served that reads the links of invites. */
   readonly appOrigin: string | undefined;
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
-  readonly door: Pick<SealedDoor, 'handle' | 'challenge'>;
+  readonly channelServer: Pick<ChannelServer, 'handle' | 'challenge'>;
   readonly approvals: Pick<ApprovalQueue, 'list' | 'decide'>;
   readonly approvalFeed: Pick<ApprovalFeed, 'open'>;
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;

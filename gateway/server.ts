@@ -12,7 +12,7 @@ import { createAuthorizer } from './pipeline/authorize.ts';
 import { createPipeline, type PipelineOptions } from './pipeline/pipeline.ts';
 import { createRouter } from './pipeline/router.ts';
 import type { Route } from './route.ts';
-import type { InnerWay } from './sealed/inner-request.ts';
+import type { InnerCalls } from './sealed/inner-request.ts';
 
 export interface GatewayOptions extends Omit<PipelineOptions, 'router' | 'authorize' | 'elapsed'> {
   readonly routes: readonly Route[];
@@ -22,7 +22,7 @@ export interface GatewayOptions extends Omit<PipelineOptions, 'router' | 'author
   readonly live: LiveRequests;
   readonly agents: AgentDirectory;
   /** Is led to the pipeline. */
-  readonly inner: Pick<InnerWay, 'leadTo'>;
+  readonly inner: Pick<InnerCalls, 'leadTo'>;
   /** Proves to this run that a request comes from its owner; never logged, never sent anywhere. */
   readonly runToken: string;
 }

@@ -21,7 +21,7 @@ interface GatewayParts extends Pick<GatewayOptions, 'inner' | 'live' | 'peers' |
   readonly approval: Approvals;
   readonly identity: IdentityService;
   readonly requestLog: RequestLog;
-  readonly reach: Pick<Services, 'gatewayFacts' | 'door' | 'relays'>;
+  readonly reach: Pick<Services, 'gatewayFacts' | 'channelServer' | 'relays'>;
   readonly control: ServerControl;
 }
 

@@ -7,7 +7,7 @@ import { findDiskFault, remedyOf } from '../core/storage/disk-fault.ts';
 import type { SetTimer } from '../core/timer.ts';
 import type { Pairings } from '../gateway/access-key-source.ts';
 import type { Relays, RelayState } from '../gateway/relays.ts';
-import type { SealedDoor } from '../gateway/sealed/sealed-door.ts';
+import type { ChannelServer } from '../gateway/sealed/channel-server.ts';
 import type { Identity } from '../identity/node/open-identity.ts';
 import { createRelayEpochs } from '../identity/node/relay-epochs.ts';
 import type { AllowedTag } from '../relay-client/allow-list.ts';
@@ -19,15 +19,15 @@ import { watchNetwork } from './network-watch.ts';
 import { admitStream } from './relayed-stream.ts';
 
 export interface RelayTunnels extends Relays {
-  /** Opens them when the identity is open. @param door where what comes through them goes */
-  begin(door: RelayedDoor): void;
+  /** Opens them when the identity is open. @param channelServer where what comes through them goes */
+  begin(channelServer: RelayedChannelServer): void;
   /** Whom they may let in has changed. */
   changed(): void;
   /** What was written before still goes out. */
   close(): Promise<void>;
 }
 
-type RelayedDoor = Pick<SealedDoor, 'handle'>;
+type RelayedChannelServer = Pick<ChannelServer, 'handle'>;
 
 export interface RelayTunnelsOptions {
   /** Each as `isRelayOrigin` wants it. */
@@ -59,19 +59,19 @@ export function createRelayTunnels(options: RelayTunnelsOptions): RelayTunnels {
   let tunnels: readonly OpenTunnel[] = [];
   let isClosed = false;
   const changed = (): void => tunnels.forEach(({ tunnel }) => tunnel.changed());
-  const open = async (door: RelayedDoor): Promise<void> => {
+  const open = async (channelServer: RelayedChannelServer): Promise<void> => {
     const identity = await opened;
     if (isClosed) return;
-    tunnels = openAll(identity, { ...options, door });
+    tunnels = openAll(identity, { ...options, channelServer });
     identity.pairings.onChange(changed);
   };
   let cancelRetry = (): void => undefined;
   let hasSaid = false;
-  const openOrRetry = (door: RelayedDoor): void => {
-    open(door).catch((error: unknown) => {
+  const openOrRetry = (channelServer: RelayedChannelServer): void => {
+    open(channelServer).catch((error: unknown) => {
       if (!hasSaid) options.say(failureText(error));
       hasSaid = true;
-      if (!isClosed) cancelRetry = setTimer(RETRY_MS, () => openOrRetry(door));
+      if (!isClosed) cancelRetry = setTimer(RETRY_MS, () => openOrRetry(channelServer));
     });
   };
   const network = watchNetwork({ setTimer, onChange: () => tunnels.forEach(({ tunnel }) => tunnel.retryNow()) });
@@ -93,9 +93,9 @@ type Opened = Awaited<RelayTunnelsOptions['opened']>;
 
 function openAll(
   { identity, pairings }: Opened,
-  options: RelayTunnelsOptions & { readonly door: RelayedDoor },
+  options: RelayTunnelsOptions & { readonly channelServer: RelayedChannelServer },
 ): readonly OpenTunnel[] {
-  const { database, door, environment, say, now, setTimer, random } = options;
+  const { database, channelServer, environment, say, now, setTimer, random } = options;
   const epochs = createRelayEpochs({ database, migrate, now });
   return options.origins.map((origin) => {
     const key = identity.relayKey(origin);
@@ -110,7 +110,7 @@ function openAll(
       key,
       nextEpoch: () => epochs.next(origin),
       tags: () => lingering.list(),
-      onStream: (stream) => admitStream(stream, { door, setTimer }),
+      onStream: (stream) => admitStream(stream, { channelServer, setTimer }),
       onError: (error) =>
         say(`what a device sent through a relay failed here: ${JSON.stringify(describeError(error))}`),
       environment,

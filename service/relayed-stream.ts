@@ -1,8 +1,8 @@
-/** What comes through a relay, handed to the same door as what comes over HTTP. The caller is never more than a device. */
+/** What comes through a relay, handed to the same channel server as what comes over HTTP. The caller is never more than a device. */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { PAIRING_BODY_BYTES, PUBLIC_BODY_BYTES, SESSION_BODY_BYTES } from '../gateway/bounds.ts';
 import { RequestError } from '../gateway/errors.ts';
-import type { SealedDoor, SealedOp } from '../gateway/sealed/sealed-door.ts';
+import type { ChannelServer, SealedOp } from '../gateway/sealed/channel-server.ts';
 import type { TunnelStream } from '../relay-client/tunnel-stream.ts';
 import { RELAY_CODE, RelayError } from '../relay/wire/codes.ts';
 import { OP } from '../relay/wire/op.ts';
@@ -24,12 +24,12 @@ const ENTRANCES: ReadonlyMap<number, Entrance> = new Map([
 ]);
 
 interface Inside {
-  readonly door: Pick<SealedDoor, 'handle'>;
+  readonly channelServer: Pick<ChannelServer, 'handle'>;
   readonly setTimer: SetTimer;
 }
 
-/** Resolves when it is over, however it ended. @throws what the door throws, which is a fault of ours */
-export async function admitStream(stream: TunnelStream, { door, setTimer }: Inside): Promise<void> {
+/** Resolves when it is over, however it ended. @throws what the channel server throws, which is a fault of ours */
+export async function admitStream(stream: TunnelStream, { channelServer, setTimer }: Inside): Promise<void> {
   const entrance = ENTRANCES.get(stream.op);
   if (entrance === undefined) return stream.reset(RELAY_CODE.notAllowed);
   const source = {
@@ -40,7 +40,7 @@ export async function admitStream(stream: TunnelStream, { door, setTimer }: Insi
     cut: () => stream.reset(RELAY_CODE.revoked),
   } as const;
   try {
-    await stream.answer(door.handle(entrance.op, source, bounded(stream, entrance.maxBytes, setTimer)));
+    await stream.answer(channelServer.handle(entrance.op, source, bounded(stream, entrance.maxBytes, setTimer)));
   } catch (error) {
     // What is closed at the moment has told its owner why.
     if (error instanceof RequestError) stream.reset(RELAY_CODE.internal);

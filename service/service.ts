@@ -14,8 +14,8 @@ import type { PeerProcesses } from '../gateway/peer-process.ts';
 import type { RequestLog } from '../gateway/request-log/request-log.ts';
 import type { Services } from '../gateway/route.ts';
 import { createRunToken } from '../gateway/run-token.ts';
-import { createInnerWay } from '../gateway/sealed/inner-request.ts';
-import type { SealedDoor } from '../gateway/sealed/sealed-door.ts';
+import { createInnerCalls } from '../gateway/sealed/inner-request.ts';
+import type { ChannelServer } from '../gateway/sealed/channel-server.ts';
 import { openApprovals, type Approvals } from './approvals.ts';
 import { createChannelCrypto } from './channel-crypto.ts';
 import { CloseStack } from './close-stack.ts';
@@ -31,7 +31,7 @@ import { openRelays } from './relays.ts';
 import type { RelayTunnels } from './relay-tunnels.ts';
 import { openRequestLog } from './request-recording.ts';
 import { endRevoked } from './revocation.ts';
-import { openDoor } from './sealed-door.ts';
+import { openChannelServer } from './channel-server.ts';
 import type { ServiceClock, ServiceContext, Start } from './start.ts';
 import { openStorage, type Storage } from './storage.ts';
 
@@ -53,7 +53,7 @@ interface Areas extends Approvals, Pick<Storage, 'database'>, Pick<Models, 'infe
   readonly listener: Listener;
   readonly requestLog: RequestLog;
   readonly identity: IdentityService;
-  readonly door: SealedDoor;
+  readonly channelServer: ChannelServer;
   readonly relays: RelayTunnels;
   readonly peers: PeerProcesses;
 }
@@ -109,9 +109,9 @@ async function open(start: Start, { peers, shutDown }: FromOutside): Promise<Are
   const approval = openApprovals(start, { ...kept, audit: identity.audit });
   const relays = await openRelays(start, { ...kept, identity });
   const facts: Services['gatewayFacts'] = (key) => gatewayFacts(key, { ...listener.place(), relays: relays.list() });
-  const inner = createInnerWay();
+  const inner = createInnerCalls();
   const channelCrypto = createChannelCrypto({ now: Date.now, say: start.say });
-  const door = openDoor(start, {
+  const channelServer = openChannelServer(start, {
     ...kept,
     ...approval,
     identity,
@@ -128,13 +128,13 @@ async function open(start: Start, { peers, shutDown }: FromOutside): Promise<Are
     channelFailedAtMs: () => channelCrypto.failedAtMs(),
     shutDown,
   };
-  const reach = { gatewayFacts: facts, door, relays };
+  const reach = { gatewayFacts: facts, channelServer, relays };
   const parts = { kept, models, approval, identity, requestLog, reach, control };
   const handle = openGateway(start, { ...parts, inner, live, peers, runToken });
   void identity.opened.then(({ keys }) =>
-    keys.onRevocation(endRevoked({ door, live, relays, setTimer: setProcessTimer })),
+    keys.onRevocation(endRevoked({ channelServer, live, relays, setTimer: setProcessTimer })),
   );
-  relays.begin(door);
+  relays.begin(channelServer);
   await listen(start, listener, handle);
   await writeRunFile(start.home, {
     pid: process.pid,
@@ -145,7 +145,7 @@ async function open(start: Start, { peers, shutDown }: FromOutside): Promise<Are
   });
   void identity.begin().finally(() => setBusyTimeout(kept.database, BUSY_TIMEOUT_MS.ofService));
   await advertise(start, { identity, facts, listener });
-  return { ...kept, ...approval, ...models, requestLog, identity, listener, door, relays, peers };
+  return { ...kept, ...approval, ...models, requestLog, identity, listener, channelServer, relays, peers };
 }
 
 async function within(ms: number, done: Promise<void>, now: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 /** What every area of the service is opened with, and how one says that it can't be. */
 import type { Settings } from '../core/config/settings.ts';
-import type { DoorOptions } from '../gateway/sealed/sealed-door.ts';
+import type { ChannelServerOptions } from '../gateway/sealed/channel-server.ts';
 import type { CloseStack } from './close-stack.ts';
 
 /** What a service needs of whoever starts it. */
@@ -13,7 +13,7 @@ export interface ServiceContext {
 }
 
 /** The clock of sealed sessions and calls. */
-export type ServiceClock = Pick<DoorOptions, 'now' | 'elapsed' | 'setTimer'>;
+export type ServiceClock = Pick<ChannelServerOptions, 'now' | 'elapsed' | 'setTimer'>;
 
 export interface Start extends ServiceContext, Pick<CloseStack, 'onClose'> {
   readonly settings: Settings;

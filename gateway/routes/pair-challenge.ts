@@ -16,9 +16,9 @@ export const pairChallenge: Route = {
   clientPrefix: '',
   summary: 'A challenge to pair with, and who this gateway says that it is; good for two minutes and one device.',
   encodeError: encodeOpenAiError,
-  async handle(request, { door }) {
+  async handle(request, { channelServer }) {
     try {
-      const body = await door.challenge({ transport: transportOfCode(request), party: request.party });
+      const body = await channelServer.challenge({ transport: transportOfCode(request), party: request.party });
       return { headers: { 'cache-control': 'no-store' }, body };
     } catch (error) {
       throw error instanceof HintError ? refusalOf(error) : error;

@@ -4,7 +4,7 @@ import { HINT } from '../../channel/hint.ts';
 import { isForwarded } from '../guard.ts';
 import { PAIRING_BODY_BYTES, PUBLIC_BODY_BYTES, SESSION_BODY_BYTES } from '../bounds.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
-import type { SealedOp } from '../sealed/sealed-door.ts';
+import type { SealedOp } from '../sealed/channel-server.ts';
 import type { SealedSource } from '../sealed/source.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 
@@ -67,7 +67,7 @@ export const secureCall = doorRow('call', {
   summary: 'A sealed call of a paired device to any other route.',
 });
 
-async function enter(op: SealedOp, request: GatewayRequest, { door }: Services): Promise<Reply> {
+async function enter(op: SealedOp, request: GatewayRequest, { channelServer }: Services): Promise<Reply> {
   const { party, signal, stream } = request;
   const cut = new AbortController();
   const source = {
@@ -76,7 +76,7 @@ async function enter(op: SealedOp, request: GatewayRequest, { door }: Services):
     gone: signal,
     cut: () => cut.abort(),
   } as const;
-  const answer = door.handle(op, source, stream);
+  const answer = channelServer.handle(op, source, stream);
   const first = await answer.next();
   if (first.done === true) return { status: 400, body: '' };
   const status = statusOf(first.value);

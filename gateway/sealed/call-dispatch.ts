@@ -11,10 +11,10 @@ import { outwardError, RequestError } from '../errors.ts';
 import type { AccessClass } from '../policy.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';
 import type { CallTable } from './call-table.ts';
-import { createActions, type Begun } from './idempotency.ts';
+import { createActions, type IdempotencyResult } from './idempotency.ts';
 import { allowedHeaders, type InnerAnswer, type InnerRequest, type RunInner } from './inner-request.ts';
-import type { DiscoveryDesk } from './discovery-desk.ts';
-import { createPairingDesk, type DeskOptions, type PairingDesk } from './pairing-desk.ts';
+import type { CodePairingDesk } from './code-pairing-desk.ts';
+import { createPairingDesk, type DeskOptions, type InvitePairing } from './invite-pairing.ts';
 import type { SealedCall } from './sealed-call.ts';
 import type { SealedRequest } from './sealed-request.ts';
 import type { SealedSource } from './source.ts';
@@ -22,7 +22,7 @@ import { putBody, putStream, putWhole } from './stream-sealing.ts';
 
 export interface DispatchOptions extends Pick<DeskOptions, 'approvals' | 'gatewayFacts'> {
   readonly pairings: Pairings;
-  readonly discovery: Pick<DiscoveryDesk, 'confirm'>;
+  readonly discovery: Pick<CodePairingDesk, 'confirm'>;
   readonly database: Database;
   readonly run: RunInner;
   /** The access class of the route that is asked for; `undefined` where there is none. */
@@ -74,7 +74,7 @@ function fail(call: SealedCall, error: unknown, onError: (error: unknown) => voi
 class Dispatch {
   readonly actions;
   readonly #options: DispatchOptions;
-  readonly #desk: PairingDesk;
+  readonly #desk: InvitePairing;
 
   constructor(options: DispatchOptions) {
     this.#options = options;
@@ -234,7 +234,7 @@ function isStream({ headers, bodyBytes }: InnerAnswer): boolean {
 }
 
 /** @throws {RequestError} */
-function refuseRepeat(begun: Begun): void {
+function refuseRepeat(begun: IdempotencyResult): void {
   switch (begun.result) {
     case 'new':
       return;

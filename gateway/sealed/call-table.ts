@@ -7,7 +7,7 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 import { equalBytes } from '../../channel/bytes.ts';
 import type { CallReference } from '../../channel/head.ts';
 import type { PublicKey } from '../../channel/keys.ts';
-import type { AnswerMemory } from './answer-log.ts';
+import type { AnswerMemory } from './replay-buffer.ts';
 import { callId, type SealedCall } from './sealed-call.ts';
 
 export const DEVICE_ANSWER_BYTES = 32 * 1024 * 1024;

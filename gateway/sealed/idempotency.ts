@@ -41,7 +41,7 @@ export interface Action {
 /** What is remembered of one. */
 export type BegunBefore = Pick<Action, 'requestHash' | 'call'>;
 
-export type Begun =
+export type IdempotencyResult =
   | { readonly result: 'new' }
   /** The call that began it. */
   | { readonly result: 'repeat'; readonly call: CallReference }
@@ -54,7 +54,7 @@ export interface Actions {
    * Of two at once one is `new`. What it returned survives the process, but for what the disk takes no note of.
    * @throws what the disk refuses, of an action that may not be forgotten
    */
-  begin(action: Action): Begun;
+  begin(action: Action): IdempotencyResult;
   /** Of a device that was revoked. What a disk refuses to forget goes with its time. */
   forget(deviceId: string): void;
 }
@@ -127,7 +127,7 @@ function createKeptActions({ database, now }: ActionsOptions): KeptActions {
     const row = find.get(deviceId, key, now() - KEPT_MS);
     return row && begunBefore(row);
   };
-  const begin = database.transaction((action: Action): Begun => {
+  const begin = database.transaction((action: Action): IdempotencyResult => {
     pruneNowAndThen();
     const before = findBefore(action);
     if (before !== undefined) return judge(before, action);
@@ -159,7 +159,7 @@ function begunBefore({ request_hash, session_id, call_number }: Row): BegunBefor
   return { requestHash: request_hash, call };
 }
 
-function judge({ requestHash, call }: BegunBefore, action: Action): Begun {
+function judge({ requestHash, call }: BegunBefore, action: Action): IdempotencyResult {
   return equalBytes(requestHash, action.requestHash) ? { result: 'repeat', call } : { result: 'other_request' };
 }
 

@@ -54,14 +54,14 @@ const UNSEALED_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding
 const PATH = /^\/[\x21\x24-\x3e\x40-\x5b\x5d-\x7e]*$/u;
 const QUERY = /^[\x21\x22\x24-\x7e]*$/u;
 
-/** The way from the door to the pipeline, of which each needs the other: opened before both. */
-export interface InnerWay {
+/** The way from the channel server to the pipeline, of which each needs the other: opened before both. */
+export interface InnerCalls {
   readonly run: RunInner;
   /** Called once, before anybody comes in. */
   leadTo(pipeline: Pipeline): void;
 }
 
-export function createInnerWay(): InnerWay {
+export function createInnerCalls(): InnerCalls {
   let pipeline: Pipeline | undefined;
   return {
     leadTo(destination) {

@@ -6,7 +6,7 @@ import type { PublicKey } from '../../channel/keys.ts';
 import type { Purpose } from '../../channel/purpose.ts';
 import type { CallEvent, ReceivedCall } from '../../channel/received-call.ts';
 import { within, type SetTimer } from '../../core/timer.ts';
-import { AnswerLog, KEPT_MS, type AnswerMemory } from './answer-log.ts';
+import { ReplayBuffer, KEPT_MS, type AnswerMemory } from './replay-buffer.ts';
 import type { SealedSource } from './source.ts';
 
 type HeadEvent = Extract<CallEvent, { readonly type: 'head' }>;
@@ -35,7 +35,7 @@ export class SealedCall {
   readonly deviceKey: PublicKey;
   /** Of the session that it belongs to. */
   readonly purpose: Purpose;
-  readonly log: AnswerLog;
+  readonly log: ReplayBuffer;
   /** Whether its answer is worth keeping for one who did not get it all. */
   isKept = false;
   /** Whether it is one that can be taken up again: not of those that are about another call, its own or each other's. */
@@ -60,7 +60,7 @@ export class SealedCall {
     this.patienceMs = purpose.kind === 'session' ? UNREAD_MS : UNREAD_PAIRING_MS;
     this.#header = answer.header;
     this.reference = decodeCallHeader('callAnswer', answer.header);
-    this.log = new AnswerLog(answer, { ...options, onUnread: () => this.#waitForReader() });
+    this.log = new ReplayBuffer(answer, { ...options, onUnread: () => this.#waitForReader() });
   }
 
   /** Fires when its work is to stop. */

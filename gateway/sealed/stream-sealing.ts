@@ -7,7 +7,7 @@ import { concatBytes } from '../../channel/bytes.ts';
 import { encodeAnswerHead, type AnswerHead } from '../../channel/head.ts';
 import { MAX_DATA_BYTES } from '../../channel/record.ts';
 import type { SetTimer } from '../../core/timer.ts';
-import type { AnswerLog } from './answer-log.ts';
+import type { ReplayBuffer } from './replay-buffer.ts';
 
 /** Of a stream, in a tick. A source that is faster waits for the next one. */
 const COLLECTED_BYTES = 256 * 1024;
@@ -21,7 +21,7 @@ export interface StreamTiming {
 }
 
 /** An answer that is there in whole. */
-export function putWhole(log: AnswerLog, head: Omit<AnswerHead, 'bodyBytes'>, body: Uint8Array): void {
+export function putWhole(log: ReplayBuffer, head: Omit<AnswerHead, 'bodyBytes'>, body: Uint8Array): void {
   const hasBody = body.length > 0;
   log.put({ kind: 'head', data: encodeAnswerHead({ ...head, bodyBytes: body.length }), last: !hasBody });
   if (!hasBody) return;
@@ -33,7 +33,7 @@ export function putWhole(log: AnswerLog, head: Omit<AnswerHead, 'bodyBytes'>, bo
 }
 
 /** A body as it is read, in records as large as they get; the head goes with the first, so that a small answer is one piece. */
-export async function putBody(log: AnswerLog, head: AnswerHead, body: AsyncIterable<Uint8Array>): Promise<void> {
+export async function putBody(log: ReplayBuffer, head: AnswerHead, body: AsyncIterable<Uint8Array>): Promise<void> {
   const headPlan = { kind: 'head', data: encodeAnswerHead(head), last: head.bodyBytes === 0 } as const;
   let isHeadPut = headPlan.last;
   if (isHeadPut) return log.put(headPlan);
@@ -63,12 +63,12 @@ export async function putBody(log: AnswerLog, head: AnswerHead, body: AsyncItera
 
 /** A stream, tick by tick. */
 export async function putStream(
-  log: AnswerLog,
+  log: ReplayBuffer,
   { head, body }: { readonly head: AnswerHead; readonly body: AsyncIterable<Uint8Array> },
   timing: StreamTiming,
 ): Promise<void> {
   log.put({ kind: 'head', data: encodeAnswerHead(head) });
-  const ticks = new Ticks(log, timing);
+  const ticks = new Coalescer(log, timing);
   try {
     for await (const piece of body) {
       ticks.add(piece);
@@ -81,8 +81,8 @@ export async function putStream(
   }
 }
 
-class Ticks {
-  readonly #log: AnswerLog;
+class Coalescer {
+  readonly #log: ReplayBuffer;
   readonly #timing: StreamTiming;
   #pieces: Uint8Array[] = [];
   #bytes = 0;
@@ -91,7 +91,7 @@ class Ticks {
   #cancelPad: (() => void) | undefined;
   #ended: (() => void) | undefined;
 
-  constructor(log: AnswerLog, timing: StreamTiming) {
+  constructor(log: ReplayBuffer, timing: StreamTiming) {
     this.#log = log;
     this.#timing = timing;
     this.#awaitSilence();

@@ -10,7 +10,7 @@ import { createRecorder } from '../../gateway/request-log/recorder.ts';
 import type { Route, Services } from '../../gateway/route.ts';
 import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
 import { createListener } from '../../gateway/listener.ts';
-import { createInnerWay } from '../../gateway/sealed/inner-request.ts';
+import { createInnerCalls } from '../../gateway/sealed/inner-request.ts';
 import { createGateway } from '../../gateway/server.ts';
 import { encodeOpenAiError } from '../../gateway/wire/openai-error.ts';
 import { untoldPeers } from '../../gateway/peer-process.ts';
@@ -124,7 +124,7 @@ describe('Questions that stay before the owner when whoever asked has left', () 
         guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
         peers: untoldPeers,
         agents: builtInAgentOnly,
-        inner: createInnerWay(),
+        inner: createInnerCalls(),
         access: { requireKeyOnLoopback: true, requestsPerMinute: 600, requestsAtOnce: 16 },
         live,
         runToken: 'the token of this run',

@@ -11,7 +11,7 @@ import { DEVICE_ANSWER_BYTES } from '../../gateway/sealed/call-table.ts';
 import type { InnerAnswer } from '../../gateway/sealed/inner-request.ts';
 import { findInviteCode } from '../../identity/invite-code.ts';
 import { createFakeTime, type FakeTime } from '../core/fake-time.ts';
-import { openDoor, type OpenedDoor } from '../support/door-here.ts';
+import { openChannelServer, type OpenedChannelServer } from '../support/channel-server-here.ts';
 import { HostileDevice, paddingCrypto, type HostileCall } from '../support/hostile-device.ts';
 import { askForInvite, newInvite } from '../support/invites.ts';
 import {
@@ -34,7 +34,7 @@ let home: string;
 let service: ServiceHere;
 let device: PairedRaw;
 let time: FakeTime;
-let opened: OpenedDoor;
+let opened: OpenedChannelServer;
 
 beforeAll(async () => {
   home = await temporaryHome();
@@ -47,7 +47,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   time = createFakeTime(Date.now());
-  opened = openDoor(service, ({ path }) => answers[path]!(), time, 32 * MIB);
+  opened = openChannelServer(service, ({ path }) => answers[path]!(), time, 32 * MIB);
 });
 
 const bytes = (status: number, body: AsyncIterable<Uint8Array>, bodyBytes: number | null = null): InnerAnswer => ({
@@ -72,22 +72,22 @@ const answers: Record<string, () => InnerAnswer> = {
 
 const hostiles: HostileDevice[] = [];
 function newHostile(paired: PairedRaw): HostileDevice {
-  const hostile = new HostileDevice(opened.door, paired);
+  const hostile = new HostileDevice(opened.channelServer, paired);
   hostiles.push(hostile);
   return hostile;
 }
-// A door that closes waits a moment for whoever reads, and the clock stands still then.
+// A channel server that closes waits a moment for whoever reads, and the clock stands still then.
 afterEach(() => {
   for (const hostile of hostiles.splice(0)) hostile.cutAll();
 });
 
-const held = () => opened.door.counts().heldBytes;
+const held = () => opened.channelServer.counts().heldBytes;
 const nothing = { calls: 0, heldBytes: 0 };
 /** Lets the clock go on until the gateway holds nothing of anybody's. */
 const untilNothing = () =>
   until(() => {
     time.advance(1000);
-    const { calls, heldBytes } = opened.door.counts();
+    const { calls, heldBytes } = opened.channelServer.counts();
     return calls === 0 && heldBytes === 0;
   });
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -194,7 +194,7 @@ describe('a paired device that takes all places', () => {
     const hostile = newHostile(device);
     const calls = await fill(hostile, (session) => hostile.ask(session, 'POST', '/silent'), MAX_CALLS + 40);
     expect(calls.length).toBe(MAX_CALLS);
-    expect(opened.door.counts().sessions).toBeLessThanOrEqual(8);
+    expect(opened.channelServer.counts().sessions).toBeLessThanOrEqual(8);
     const refused = hostile.ask(await newSession(hostile), 'GET', '/short');
     expect(await refused.read()).toMatchObject({ hint: HINT.tooManyCalls });
     calls[0]!.cut();
@@ -212,7 +212,7 @@ describe('a paired device that takes all places', () => {
     const answer = hostile.attachToItself(session).read();
     await settle();
     expect((await answer).head?.status).toBe(410);
-    expect(opened.door.counts()).toMatchObject(nothing);
+    expect(opened.channelServer.counts()).toMatchObject(nothing);
   });
 
   test('with calls that read from each other: each ends at once', async () => {
@@ -241,7 +241,7 @@ describe('a paired device that takes all places', () => {
     await settle();
     const storm = Array.from({ length: 372 }, () => hostile.attach(session, stream.reference));
     await settle();
-    expect(opened.door.counts().calls).toBeLessThanOrEqual(33);
+    expect(opened.channelServer.counts().calls).toBeLessThanOrEqual(33);
     expect(held()).toBeLessThan(4 * MIB);
     const ends = await Promise.all(storm.slice(0, 20).map((call) => Promise.race([call.read(), settle()])));
     expect(ends.length).toBe(20);
@@ -259,7 +259,7 @@ describe('a paired device that takes all places', () => {
       await settle();
       expect((await reading).head?.status).toBe(200);
     }
-    expect(opened.door.counts().calls).toBe(1);
+    expect(opened.channelServer.counts().calls).toBe(1);
     await untilNothing();
   });
 
@@ -294,10 +294,10 @@ describe('a device that is revoked', () => {
     const { kid } = devices.find(paired.grant.deviceId)!;
     await devices.revoke(paired.grant.deviceId);
     const reading = [body, stream].map((call) => call.read());
-    const revoked = opened.door.revoke([kid]);
+    const revoked = opened.channelServer.revoke([kid]);
     await settle();
     await revoked;
-    expect(opened.door.counts()).toEqual({ sessions: 0, ...nothing });
+    expect(opened.channelServer.counts()).toEqual({ sessions: 0, ...nothing });
     for (const { abort } of await Promise.all(reading)) expect(abort?.code).toBe('revoked');
     unread.cut();
   });

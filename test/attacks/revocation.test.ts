@@ -14,7 +14,7 @@ import { createRecorder } from '../../gateway/request-log/recorder.ts';
 import type { Route, Services } from '../../gateway/route.ts';
 import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
 import { createListener } from '../../gateway/listener.ts';
-import { createInnerWay } from '../../gateway/sealed/inner-request.ts';
+import { createInnerCalls } from '../../gateway/sealed/inner-request.ts';
 import { createGateway } from '../../gateway/server.ts';
 import { encodeOpenAiError } from '../../gateway/wire/openai-error.ts';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
@@ -142,7 +142,7 @@ describe('A revocation that waits for the unwilling', () => {
       guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },
       peers: untoldPeers,
       agents: builtInAgentOnly,
-      inner: createInnerWay(),
+      inner: createInnerCalls(),
       access: { requireKeyOnLoopback: true, requestsPerMinute: 600, requestsAtOnce: 16 },
       live,
       runToken: 'the token of this run',
@@ -199,7 +199,7 @@ describe('A revoked device that hangs on at a relay', () => {
     for (const days of [-1, 0, 1]) {
       await expect(join(relay.url, routingId, tagOf(days))).rejects.toMatchObject({ code: RELAY_CODE.offline });
     }
-    expect(service.running.door.counts().calls).toBe(0);
+    expect(service.running.channelServer.counts().calls).toBe(0);
     expect([...service.running.inference.status().inflight]).toEqual([]);
   });
 });

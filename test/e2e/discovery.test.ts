@@ -130,7 +130,7 @@ describe('a code', () => {
     const challenge = await fetchChallenge(service.url, PHONE);
     expect(await open(service.url, challenge, PHONE)).toEqual({ status: 429, hint: HINT.rateLimited });
     expect(waiting()).toEqual([]);
-    // An invite opens the door all the same.
+    // An invite opens the channel server all the same.
     await pairRaw(service.url, await newInvite(service));
   });
 
@@ -409,14 +409,14 @@ describe('the way of a code', () => {
   });
 
   test('is in the same network: nothing comes through a relay, a proxy or a tunnel', async () => {
-    const { door } = service.running;
+    const { channelServer } = service.running;
     const relay = { transport: 'relay', party: 'relay', gone: new AbortController().signal, cut: () => {} } as const;
-    await expect(door.challenge(relay)).rejects.toMatchObject({ hint: HINT.notOffered });
+    await expect(channelServer.challenge(relay)).rejects.toMatchObject({ hint: HINT.notOffered });
     const { challenge, session } = await proved();
     async function* bytes() {
       yield encodeEnvelope({ kind: 'discoveryOpen', challenge: challenge.id, about: Buffer.from('{}') });
     }
-    const answer = await door.handle('discovery', relay, bytes()).next();
+    const answer = await channelServer.handle('discovery', relay, bytes()).next();
     expect((answer.value as Uint8Array)[3]).toBe(HINT.notOffered);
     expect(await getChallenge(service.url, PHONE, { 'x-forwarded-for': '192.0.2.1' })).toMatchObject({ status: 404 });
     expect((await confirm(service.url, session)).head?.status).toBe(200);

@@ -1,4 +1,4 @@
-/** The door from outside: caps, callers, pages, aliases, methods, content types. */
+/** The gateway from outside: caps, callers, pages, aliases, methods, content types. */
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { connect } from 'node:net';

@@ -9,7 +9,7 @@ import type { PairedDevice } from '../../clients/sdk/index.ts';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
 import { OP } from '../../relay/wire/op.ts';
 import { overheard } from '../support/canary.ts';
-import { newPairedDevice } from '../support/door-here.ts';
+import { newPairedDevice } from '../support/channel-server-here.ts';
 import { HONEST, linkOf, type Link, type Misdeed } from '../support/hostile-relay.ts';
 import { answering, ASKING, crossWire, greeted, hold, say, swapped, to } from '../support/misdeeds.ts';
 import { allHeard, ask, calm, CANARY, countOf, startHome, startHostileWorld } from '../support/relay-home.ts';
@@ -90,7 +90,7 @@ describe('what was recorded', () => {
       stream.end();
       await stream.outcome;
     }
-    expect(home.door.counts().sessions).toBeLessThanOrEqual(64 + 4);
+    expect(home.channelServer.counts().sessions).toBeLessThanOrEqual(64 + 4);
     expect(await ask(client, 'POST', '/v1/small/still')).toBe('done');
     expect(home.ran).toHaveLength(2);
     const another = home.newClient(device);

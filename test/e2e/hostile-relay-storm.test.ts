@@ -10,7 +10,7 @@ import { encodeEnvelope } from '../../channel/envelope.ts';
 import type { PairedDevice } from '../../clients/sdk/index.ts';
 import { LONG, SEED, seededInteger, times } from '../channel/sampling.ts';
 import { overheard } from '../support/canary.ts';
-import { newPairedDevice } from '../support/door-here.ts';
+import { newPairedDevice } from '../support/channel-server-here.ts';
 import { HONEST, type Misdeed, type Passing } from '../support/hostile-relay.ts';
 import { drop } from '../support/misdeeds.ts';
 import {
@@ -156,7 +156,7 @@ async function runSchedule(number: number, struck: Set<string>): Promise<readonl
   // What the relay holds for them goes with them, or else after a minute.
   for (const client of clients) client.close();
   await calm(world, at);
-  expect(at.door.counts().sessions).toBeLessThanOrEqual(64 + 4 * DEVICES);
+  expect(at.channelServer.counts().sessions).toBeLessThanOrEqual(64 + 4 * DEVICES);
   expect(overheard(allHeard(hostile), new Map([['canary', Buffer.from(CANARY)]]))).toEqual([]);
   return outcomes;
 }

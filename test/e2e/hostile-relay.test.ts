@@ -14,7 +14,7 @@ import type { PairedDevice } from '../../clients/sdk/index.ts';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
 import { OP } from '../../relay/wire/op.ts';
 import { overheard } from '../support/canary.ts';
-import { newPairedDevice } from '../support/door-here.ts';
+import { newPairedDevice } from '../support/channel-server-here.ts';
 import { HONEST, type Misdeed } from '../support/hostile-relay.ts';
 import {
   answering,

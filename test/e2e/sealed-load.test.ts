@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { gatewayCrypto } from '../../channel/node/crypto.ts';
 import { connect, type PairedDevice } from '../../clients/sdk/index.ts';
 import type { InnerRequest } from '../../gateway/sealed/inner-request.ts';
-import { newPairedDevice, openDoorHere, streamOf, type DoorHere } from '../support/door-here.ts';
+import { newPairedDevice, openDoorHere, streamOf, type DoorHere } from '../support/channel-server-here.ts';
 import { codeOf } from '../support/sealed-client.ts';
 import { removeHome, startServiceHere, temporaryHome, type ServiceHere } from '../support/service-here.ts';
 import { until } from '../support/wait.ts';
@@ -85,12 +85,12 @@ test('sessions grow old and are made anew, a device is revoked, and every call h
   expect(here.handshakes).toBeGreaterThan(6);
   const ids = here.ran.map(({ path }) => path).filter((path) => /\d*[02468]$/u.test(path));
   expect(new Set(ids).size).toBe(ids.length);
-  await until(() => here.door.counts().calls === 0 || (here.time.advance(1000), undefined));
+  await until(() => here.channelServer.counts().calls === 0 || (here.time.advance(1000), undefined));
 });
 
-async function revoke({ door }: DoorHere, { deviceId }: PairedDevice): Promise<void> {
+async function revoke({ channelServer }: DoorHere, { deviceId }: PairedDevice): Promise<void> {
   const { devices: registry } = await service.running.identity.openPairings();
   const { kid } = registry.find(deviceId)!;
   await registry.revoke(deviceId);
-  await door.revoke([kid]);
+  await channelServer.revoke([kid]);
 }

@@ -1,7 +1,7 @@
 /** A phone that was put away, in the middle of an answer: what it finds when it is taken out again, and what goes on meanwhile. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { InnerAnswer } from '../../gateway/sealed/inner-request.ts';
-import { KEPT_BYTES, KEPT_MS } from '../../gateway/sealed/answer-log.ts';
+import { KEPT_BYTES, KEPT_MS } from '../../gateway/sealed/replay-buffer.ts';
 import { connect, type PairedDevice, type PosternClient } from '../../clients/sdk/index.ts';
 import {
   newPairedDevice,
@@ -9,7 +9,7 @@ import {
   streamOf,
   type BreakableTransport,
   type DoorHere,
-} from '../support/door-here.ts';
+} from '../support/channel-server-here.ts';
 import { endless, user } from '../support/request-log.ts';
 import { codeOf, post, tap } from '../support/sealed-client.ts';
 import { removeHome, startServiceHere, temporaryHome, type ServiceHere } from '../support/service-here.ts';
@@ -114,7 +114,7 @@ test('121 s are too long: the answer is cut off, and that is said', async () => 
   phone.here.time.sleep(KEPT_MS + 1000);
   phone.way.thaw();
   expect(await settled(phone, codeOf(restOf(text)), 100)).toBe('records_gone');
-  await until(() => phone.here.door.counts().calls === 0 || (phone.here.time.advance(1000), undefined));
+  await until(() => phone.here.channelServer.counts().calls === 0 || (phone.here.time.advance(1000), undefined));
 });
 
 test('more than a mebibyte is too much: the answer is cut off, and that is said', async () => {

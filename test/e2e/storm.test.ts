@@ -220,11 +220,11 @@ const begun = (): number =>
 
 /** When all was let go that was kept for somebody. */
 async function calm(): Promise<void> {
-  const { door, listener } = service.running;
+  const { channelServer, listener } = service.running;
   await until(async () => {
     // A client's last cancels may come after its end, and the connection that they made would stay for a minute.
     await Promise.all(proxies.map((proxy) => proxy.drop()));
-    return door.counts().calls === 0 && listener.counts().sockets === 0;
+    return channelServer.counts().calls === 0 && listener.counts().sockets === 0;
   });
 }
 
@@ -254,7 +254,7 @@ test('every call is done once and right, or fails in a word, and nothing is left
   }
   const changing = outcomes.filter(({ kind }) => 'body' in KINDS[kind]).length;
   expect(begun()).toBeLessThanOrEqual(changing);
-  expect(service.running.door.counts().sessions).toBeLessThanOrEqual(devices.length * 4 + 8);
+  expect(service.running.channelServer.counts().sessions).toBeLessThanOrEqual(devices.length * 4 + 8);
   expect(heapBytes() - heapBefore).toBeLessThan(MAX_GROWTH_BYTES);
   if (ONLY !== undefined) return;
   // It was a storm, and most got through it.

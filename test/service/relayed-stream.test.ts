@@ -1,4 +1,4 @@
-/** What a relay's stream can send that is no request: each ends the stream, and the door hears no more of it. */
+/** What a relay's stream can send that is no request: each ends the stream, and the channel server hears no more of it. */
 import { expect, test } from 'vitest';
 import { admitStream } from '../../service/relayed-stream.ts';
 import type { TunnelStream } from '../../relay-client/tunnel-stream.ts';
@@ -6,7 +6,7 @@ import { RELAY_CODE, RelayError } from '../../relay/wire/codes.ts';
 import { OP } from '../../relay/wire/op.ts';
 import { createFakeTime } from '../core/fake-time.ts';
 
-/** A door that hears all of it, and a stream that a test feeds. */
+/** A channel server that hears all of it, and a stream that a test feeds. */
 function start(op: number, fault?: Error) {
   const time = createFakeTime();
   const dead = new AbortController();
@@ -39,7 +39,7 @@ function start(op: number, fault?: Error) {
   };
   const over = admitStream(stream, {
     setTimer: time.setTimer,
-    door: {
+    channelServer: {
       async *handle(doorOp, { transport, party }, bytes) {
         const entry = { op: doorOp, transport, party, bytes: 0 };
         heard.push(entry);
@@ -105,7 +105,7 @@ test('a request that falls silent is given up after a minute, and one that keeps
   expect([resets, time.pending()]).toEqual([[RELAY_CODE.timeout], 0]);
 });
 
-test('a fault of the door is told, a way that broke is not', async () => {
+test('a fault of the channel server is told, a way that broke is not', async () => {
   await expect(start(OP.call, new TypeError('ours')).over).rejects.toThrow('ours');
   await start(OP.call, new RelayError(RELAY_CODE.offline)).over;
 });

@@ -1,7 +1,7 @@
 /** A gateway with the real route table and nothing behind it: for what is decided before any handler runs. */
 import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
 import { createGateway } from '../../gateway/server.ts';
-import { createInnerWay, type RunInner } from '../../gateway/sealed/inner-request.ts';
+import { createInnerCalls, type RunInner } from '../../gateway/sealed/inner-request.ts';
 import { createLiveRequests } from '../../gateway/live-requests.ts';
 import { untoldPeers } from '../../gateway/peer-process.ts';
 import { createRecorder } from '../../gateway/request-log/recorder.ts';
@@ -9,7 +9,7 @@ import { routes } from '../../gateway/routes.ts';
 import type { Services } from '../../gateway/route.ts';
 
 export function runInBareGateway(): RunInner {
-  const inner = createInnerWay();
+  const inner = createInnerCalls();
   createGateway({
     routes,
     services: {} as Services,

@@ -1,5 +1,5 @@
 /**
- * A paired device that means harm, at the sealed door itself: it begins calls and does not end them, takes the beginning
+ * A paired device that means harm, at the sealed channel server itself: it begins calls and does not end them, takes the beginning
  * of an answer and nothing more, and pads as it likes. Each call comes in a way of its own, which it can break.
  */
 import { encodeEnvelope, decodeEnvelope } from '../../channel/envelope.ts';
@@ -9,7 +9,7 @@ import { encodeAttachHead, encodeRequestHead, type CallReference } from '../../c
 import { startSession, type InitiatorSession, type OutgoingCall } from '../../channel/initiator.ts';
 import { gatewayCrypto } from '../../channel/node/crypto.ts';
 import { MAX_DATA_BYTES } from '../../channel/record.ts';
-import type { SealedDoor } from '../../gateway/sealed/sealed-door.ts';
+import type { ChannelServer } from '../../gateway/sealed/channel-server.ts';
 import { readAnswer, request, type PairedRaw, type RawAnswer } from './raw-device.ts';
 
 const AEAD_TAG_BYTES = 16;
@@ -47,13 +47,13 @@ export interface HostileCall {
 
 export class HostileDevice {
   readonly calls: HostileCall[] = [];
-  readonly #door: SealedDoor;
+  readonly #channelServer: ChannelServer;
   readonly #device: PairedRaw;
   readonly #crypto: Crypto;
   #ways = 0;
 
-  constructor(door: SealedDoor, device: PairedRaw, crypto = node) {
-    this.#door = door;
+  constructor(channelServer: ChannelServer, device: PairedRaw, crypto = node) {
+    this.#channelServer = channelServer;
     this.#device = device;
     this.#crypto = crypto;
   }
@@ -127,7 +127,7 @@ export class HostileDevice {
       cut: () => gone.abort(),
     } as const;
     if (op === 'session') end();
-    const pieces = this.#door.handle(op, source, body);
+    const pieces = this.#channelServer.handle(op, source, body);
     const cut = (): void => {
       gone.abort();
       // Who carries the answer stops asking for it.

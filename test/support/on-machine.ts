@@ -7,7 +7,7 @@ import type { CliResult } from './server.ts';
 
 const laptopClients = new URL('../../dist/test/support/laptop-clients-program.js', import.meta.url).pathname;
 
-export interface Begun {
+export interface IdempotencyResult {
   readonly child: ChildProcessWithoutNullStreams;
   /** What it has said to its user so far. */
   words(): string;
@@ -28,7 +28,7 @@ export function beginOn(
   { within }: Pick<Machine, 'within'>,
   program: readonly string[],
   { home, input = '', environment = {}, node = process.execPath }: Beginning,
-): Begun {
+): IdempotencyResult {
   const [command, ...rest] = [...within, node, ...program];
   const child = spawn(command!, rest, {
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -1,5 +1,5 @@
 /**
- * Homes behind a relay that lies, in this process: the sealed door of a running service with routes of the test's own,
+ * Homes behind a relay that lies, in this process: the sealed channel server of a running service with routes of the test's own,
  * its tunnel, and devices that come through the relay. All but the real relay go by a clock that is fast.
  */
 import { onTestFinished } from 'vitest';
@@ -11,9 +11,9 @@ import { createRelayTunnels, type RelayTunnels } from '../../service/relay-tunne
 import { connect, pair, PosternError, type PairedDevice, type PosternClient } from '../../clients/sdk/index.ts';
 import { relayOfInvite, relaysOf } from '../../clients/sdk/relay.ts';
 import type { InnerAnswer, InnerRequest } from '../../gateway/sealed/inner-request.ts';
-import type { SealedDoor } from '../../gateway/sealed/sealed-door.ts';
+import type { ChannelServer } from '../../gateway/sealed/channel-server.ts';
 import type { Clock } from '../../relay/wire/heartbeat.ts';
-import { openDoor, streamOf } from './door-here.ts';
+import { openChannelServer, streamOf } from './channel-server-here.ts';
 import { createFastTime, type FastTime } from './fast-time.ts';
 import { startHostileRelay, type HostileRelay } from './hostile-relay.ts';
 import { newInvite } from './invites.ts';
@@ -62,7 +62,7 @@ export async function startHostileWorld(): Promise<HostileWorld> {
 }
 
 export interface Home {
-  readonly door: SealedDoor;
+  readonly channelServer: ChannelServer;
   readonly routingId: RoutingId;
   /** What arrived at its routes. */
   readonly ran: readonly InnerRequest[];
@@ -75,7 +75,7 @@ export interface Home {
 /** Until the test ends. @returns it when it is connected */
 export async function startHome(world: HostileWorld, service: ServiceHere): Promise<Home> {
   const { hostile, time } = world;
-  const { door, ran } = openDoor(service, answerTo, time);
+  const { channelServer, ran } = openChannelServer(service, answerTo, time);
   const { identity, database } = service.running;
   // Whole milliseconds, as a real clock has them.
   const now = (): number => Math.floor(time.now());
@@ -89,7 +89,7 @@ export async function startHome(world: HostileWorld, service: ServiceHere): Prom
     environment: {},
     say: () => undefined,
   });
-  tunnels.begin(door);
+  tunnels.begin(channelServer);
   onTestFinished(() => tunnels.close());
   const { routingId } = await until(() => connected(tunnels));
   const webSocket = (url: string, protocol: string): WebSocket =>
@@ -97,7 +97,7 @@ export async function startHome(world: HostileWorld, service: ServiceHere): Prom
   const platform = { crypto, now, setTimer: time.setTimer, webSocket };
   const relay = { origin: hostile.url, routingId };
   return {
-    door,
+    channelServer,
     routingId,
     ran,
     isConnected: () => connected(tunnels) !== undefined,
@@ -167,9 +167,9 @@ export const countOf = ({ ran }: Home, path: string): number => ran.filter((requ
 const CALM_WITHIN_MS = 10 * 60_000;
 
 /** When all was let go that was kept for somebody. @throws if that took too long */
-export async function calm(world: HostileWorld, { door }: Home): Promise<void> {
+export async function calm(world: HostileWorld, { channelServer }: Home): Promise<void> {
   const beganMs = world.time.now();
-  await until(() => door.counts().calls === 0 && world.relay().heldBytes() === 0);
+  await until(() => channelServer.counts().calls === 0 && world.relay().heldBytes() === 0);
   if (world.time.now() - beganMs > CALM_WITHIN_MS) throw new Error('something was kept for nobody');
 }
 

@@ -5,7 +5,7 @@ import { asCallKey } from '../../../channel/keys.ts';
 import { MAX_DATA_BYTES } from '../../../channel/record.ts';
 import { RecordOpener } from '../../../channel/record-opener.ts';
 import { RecordSealer } from '../../../channel/record-sealer.ts';
-import { AnswerLog } from '../../../gateway/sealed/answer-log.ts';
+import { ReplayBuffer } from '../../../gateway/sealed/replay-buffer.ts';
 import { putStream } from '../../../gateway/sealed/stream-sealing.ts';
 import { node } from '../../channel/watched-crypto.ts';
 import { createFakeTime } from '../../core/fake-time.ts';
@@ -39,7 +39,7 @@ async function play(tokens: readonly Token[], headers: readonly (readonly [strin
   const sealer = new RecordSealer(node, asCallKey(new Uint8Array(key)));
   const opener = new RecordOpener(node, asCallKey(key));
   const memory = { count: () => undefined, isScarce: () => false };
-  const log = new AnswerLog(
+  const log = new ReplayBuffer(
     { header: new Uint8Array(22), records: sealer },
     { ...time, memory, onUnread: () => undefined },
   );

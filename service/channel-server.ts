@@ -1,28 +1,31 @@
-/** The door of paired devices. */
+/** The channel server of paired devices. */
 import { describeError } from '../core/describe-error.ts';
 import { findDiskFault } from '../core/storage/disk-fault.ts';
 import { findTarget, routeBodyBytes } from '../gateway/find-target.ts';
-import { lateDoor } from '../gateway/sealed/late-door.ts';
-import type { DoorOptions, SealedDoor } from '../gateway/sealed/sealed-door.ts';
+import { lazyChannelServer } from '../gateway/sealed/lazy-channel-server.ts';
+import type { ChannelServerOptions, ChannelServer } from '../gateway/sealed/channel-server.ts';
 import type { ChannelCrypto } from './channel-crypto.ts';
 import type { IdentityService } from './identity-service.ts';
 import type { Start } from './start.ts';
 import type { Storage } from './storage.ts';
 
-interface DoorParts extends Pick<DoorOptions, 'database' | 'now' | 'approvals' | 'gatewayFacts' | 'run'> {
+interface ChannelServerParts extends Pick<
+  ChannelServerOptions,
+  'database' | 'now' | 'approvals' | 'gatewayFacts' | 'run'
+> {
   readonly identity: Pick<IdentityService, 'openPairings'>;
   readonly storage: Storage['storage'];
   readonly channelCrypto: ChannelCrypto;
 }
 
-export function openDoor({ settings, clock, say, onClose }: Start, parts: DoorParts): SealedDoor {
+export function openChannelServer({ settings, clock, say, onClose }: Start, parts: ChannelServerParts): ChannelServer {
   const { identity, storage, channelCrypto, ...rest } = parts;
-  const door = lateDoor(async () => {
-    const [{ createSealedDoor }, { gatewayCrypto }] = await Promise.all([
-      import('../gateway/sealed/sealed-door.ts'),
+  const channelServer = lazyChannelServer(async () => {
+    const [{ createChannelServer }, { gatewayCrypto }] = await Promise.all([
+      import('../gateway/sealed/channel-server.ts'),
       import('../channel/node/crypto.ts'),
     ]);
-    return createSealedDoor({
+    return createChannelServer({
       ...clock,
       ...rest,
       openPairings: () => identity.openPairings(),
@@ -40,6 +43,6 @@ export function openDoor({ settings, clock, say, onClose }: Start, parts: DoorPa
       },
     });
   });
-  onClose(() => door.close());
-  return door;
+  onClose(() => channelServer.close());
+  return channelServer;
 }

@@ -85,7 +85,7 @@ interface Confirmation {
   readonly body: Uint8Array;
 }
 
-export class DiscoveryDesk {
+export class CodePairingDesk {
   readonly #options: DiscoveryOptions;
   readonly #challenges;
   readonly #requests;

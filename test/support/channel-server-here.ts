@@ -1,5 +1,5 @@
 /**
- * The sealed door of a running service with another clock, and with routes of the test's own behind it: for what takes
+ * The sealed channel server of a running service with another clock, and with routes of the test's own behind it: for what takes
  * minutes, or more bytes than a small model says. The SDK reaches it through a transport, which is a way that breaks
  * when it is told to.
  */
@@ -9,14 +9,14 @@ import type { PairedDevice } from '../../clients/sdk/index.ts';
 import { pair } from '../../clients/sdk/index.ts';
 import type { Operation, Transport } from '../../clients/sdk/transport.ts';
 import type { InnerAnswer, InnerRequest } from '../../gateway/sealed/inner-request.ts';
-import { createSealedDoor, type SealedDoor } from '../../gateway/sealed/sealed-door.ts';
+import { createChannelServer, type ChannelServer } from '../../gateway/sealed/channel-server.ts';
 import { createFakeTime, type FakeTime } from '../core/fake-time.ts';
 import { newInvite } from './invites.ts';
 import type { ServiceHere } from './service-here.ts';
 
 export interface DoorHere {
-  readonly door: SealedDoor;
-  /** Of door and clients. */
+  readonly channelServer: ChannelServer;
+  /** Of channel server and clients. */
   readonly time: FakeTime;
   /** What arrived at the routes. */
   readonly ran: readonly InnerRequest[];
@@ -37,21 +37,21 @@ export interface BreakableTransport extends Transport {
 
 export type Run = (request: InnerRequest) => Promise<InnerAnswer> | InnerAnswer;
 
-export interface OpenedDoor {
-  readonly door: SealedDoor;
+export interface OpenedChannelServer {
+  readonly channelServer: ChannelServer;
   /** What arrived at the routes. */
   readonly ran: readonly InnerRequest[];
 }
 
 /** Until the test ends. */
-export function openDoor(
+export function openChannelServer(
   { running }: ServiceHere,
   run: Run,
   time: Pick<FakeTime, 'now' | 'setTimer'>,
   maxBodyBytes = 1 << 20,
-): OpenedDoor {
+): OpenedChannelServer {
   const ran: InnerRequest[] = [];
-  const door = createSealedDoor({
+  const channelServer = createChannelServer({
     ...time,
     elapsed: time.now,
     crypto: () => gatewayCrypto('node'),
@@ -72,23 +72,23 @@ export function openDoor(
       throw error;
     },
   });
-  onTestFinished(() => door.close());
-  return { door, ran };
+  onTestFinished(() => channelServer.close());
+  return { channelServer, ran };
 }
 
 export async function openDoorHere(service: ServiceHere, run: Run): Promise<DoorHere> {
   const time = createFakeTime(Date.now());
-  const { door, ran } = openDoor(service, run, time);
+  const { channelServer, ran } = openChannelServer(service, run, time);
   const ways: Way[] = [];
   return {
-    door,
+    channelServer,
     time,
     ran,
     get handshakes() {
       return ways.reduce((sum, way) => sum + way.handshakes, 0);
     },
     newTransport() {
-      const way = new Way(door);
+      const way = new Way(channelServer);
       ways.push(way);
       return way;
     },
@@ -112,12 +112,12 @@ export function streamOf(pieces: Iterable<string> | AsyncIterable<string>): Inne
 class Way implements BreakableTransport {
   swallowedBytes = 0;
   handshakes = 0;
-  readonly #door: SealedDoor;
+  readonly #channelServer: ChannelServer;
   readonly #open = new Set<Exchange>();
   #isFrozen = false;
 
-  constructor(door: SealedDoor) {
-    this.#door = door;
+  constructor(channelServer: ChannelServer) {
+    this.#channelServer = channelServer;
   }
 
   cut(): void {
@@ -155,7 +155,7 @@ class Way implements BreakableTransport {
         this.#open.add(exchange);
         signal.addEventListener('abort', exchange.cut, { once: true });
         if (this.#isFrozen) return;
-        void this.#forward(this.#door.handle(OPS[operation], source, once(body)), exchange, controller);
+        void this.#forward(this.#channelServer.handle(OPS[operation], source, once(body)), exchange, controller);
       },
     });
   }

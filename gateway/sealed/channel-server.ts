@@ -1,5 +1,5 @@
 /**
- * The door that paired devices come in by: envelopes in, envelopes out, the same over HTTP and through a relay.
+ * The channel server that paired devices come in by: envelopes in, envelopes out, the same over HTTP and through a relay.
  *
  *     bytes → limits → handshake, or records → whole request → dispatch → records
  *
@@ -22,7 +22,7 @@ import { createBodyBudget } from './body-budget.ts';
 import { PAIRING_BODY_BYTES } from '../bounds.ts';
 import { createCallDispatch, type CallDispatch, type DispatchOptions } from './call-dispatch.ts';
 import { CallTable } from './call-table.ts';
-import { DiscoveryDesk, type ChallengeAnswer, type CodePairing } from './discovery-desk.ts';
+import { CodePairingDesk, type ChallengeAnswer, type CodePairing } from './code-pairing-desk.ts';
 import { createHandshakeLimits, type HandshakeLimits } from './handshake-limits.ts';
 import { HintError, hintFor } from './hint-error.ts';
 import { SealedCall } from './sealed-call.ts';
@@ -40,7 +40,7 @@ export const MAX_SEALED_BODY_BYTES = 32 * 1024 * 1024 - 128 * 1024;
 const SWEEP_MS = 5000;
 const BOOT_BYTES = 12;
 
-export interface SealedDoor {
+export interface ChannelServer {
   /**
    * Answers an envelope. The answer begins with a hint where it is refused; once it has begun otherwise, it is sealed.
    * @throws {RequestError} `identity_unavailable`, and what reading the bytes throws
@@ -56,10 +56,10 @@ export interface SealedDoor {
   /** Ends all sessions, each stream in its own words. */
   close(): Promise<void>;
   /** For the operator's eyes, and to see that nothing grows. */
-  counts(): DoorCounts;
+  counts(): ChannelServerCounts;
 }
 
-interface DoorCounts {
+interface ChannelServerCounts {
   /** Of paired devices, those included that nobody has confirmed yet and those that only end their calls. */
   readonly sessions: number;
   /** In flight, or kept to be taken up again. */
@@ -68,7 +68,7 @@ interface DoorCounts {
   readonly heldBytes: number;
 }
 
-export interface DoorOptions extends Omit<DispatchOptions, 'calls' | 'pairings' | 'discovery'> {
+export interface ChannelServerOptions extends Omit<DispatchOptions, 'calls' | 'pairings' | 'discovery'> {
   readonly codePairing: CodePairing;
   /** @throws {RequestError} `identity_unavailable` */
   readonly openPairings: () => Promise<Pairings>;
@@ -80,13 +80,13 @@ export interface DoorOptions extends Omit<DispatchOptions, 'calls' | 'pairings' 
   readonly limits?: HandshakeLimits;
 }
 
-export function createSealedDoor(options: DoorOptions): SealedDoor {
-  let opened: OpenDoor | undefined;
+export function createChannelServer(options: ChannelServerOptions): ChannelServer {
+  let opened: OpenChannelServer | undefined;
   let isClosed = false;
-  const open = async (): Promise<OpenDoor> => {
+  const open = async (): Promise<OpenChannelServer> => {
     if (opened === undefined) {
       const pairings = await options.openPairings();
-      opened ??= new OpenDoor(options, pairings);
+      opened ??= new OpenChannelServer(options, pairings);
     }
     if (isClosed) throw new HintError(HINT.shuttingDown);
     return opened;
@@ -112,9 +112,9 @@ export function createSealedDoor(options: DoorOptions): SealedDoor {
   };
 }
 
-class OpenDoor {
-  readonly discovery: DiscoveryDesk;
-  readonly #options: DoorOptions;
+class OpenChannelServer {
+  readonly discovery: CodePairingDesk;
+  readonly #options: ChannelServerOptions;
   readonly #pairings: Pairings;
   readonly #responder: Responder;
   readonly #limits: HandshakeLimits;
@@ -124,7 +124,7 @@ class OpenDoor {
   readonly #dispatch: CallDispatch;
   #cancelSweep: (() => void) | undefined;
 
-  constructor(options: DoorOptions, pairings: Pairings) {
+  constructor(options: ChannelServerOptions, pairings: Pairings) {
     const crypto = options.crypto();
     this.#options = options;
     this.#pairings = pairings;
@@ -137,7 +137,7 @@ class OpenDoor {
       boot: bytesToHex(crypto.randomBytes(BOOT_BYTES)),
       maxBodyBytes: MAX_SEALED_BODY_BYTES,
     });
-    this.discovery = new DiscoveryDesk({
+    this.discovery = new CodePairingDesk({
       ...options,
       ...pairings,
       crypto,
@@ -170,7 +170,7 @@ class OpenDoor {
     return cut;
   }
 
-  counts(): DoorCounts {
+  counts(): ChannelServerCounts {
     const { pending, confirmed, retired } = this.#responder.counts('session');
     const heldBytes = this.#budget.heldBytes + this.#calls.heldBytes;
     return { sessions: pending + confirmed + retired, calls: this.#calls.size, heldBytes };

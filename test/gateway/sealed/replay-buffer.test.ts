@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { RecordOpener, type RecordEvent } from '../../../channel/record-opener.ts';
 import { RecordSealer } from '../../../channel/record-sealer.ts';
 import { asCallKey } from '../../../channel/keys.ts';
-import { AnswerLog, KEPT_BYTES, KEPT_MS, type AnswerMemory } from '../../../gateway/sealed/answer-log.ts';
+import { ReplayBuffer, KEPT_BYTES, KEPT_MS, type AnswerMemory } from '../../../gateway/sealed/replay-buffer.ts';
 import { PAD_MS, putBody, putStream, putWhole } from '../../../gateway/sealed/stream-sealing.ts';
 import { node } from '../../channel/watched-crypto.ts';
 import { createFakeTime } from '../../core/fake-time.ts';
@@ -19,7 +19,7 @@ function newLog(memory = plenty) {
   const key = node.randomBytes(32);
   const sealer = new RecordSealer(node, asCallKey(new Uint8Array(key)));
   let unread = 0;
-  const log = new AnswerLog(
+  const log = new ReplayBuffer(
     { header: new Uint8Array(22), records: sealer },
     { ...time, memory, onUnread: () => (unread += 1) },
   );
@@ -202,9 +202,9 @@ test.each([0, 1, 65_531, 65_532, 65_533, 200_000])('a body of %i bytes comes who
     for (let at = 0; at < body.length; at += 10_007) yield body.subarray(at, at + 10_007);
   }
   for (const put of [
-    (log: AnswerLog) => putWhole(log, { status: 200, headers: [] }, body),
-    (log: AnswerLog) => void putBody(log, { ...HEAD, bodyBytes: bytes }, cut()),
-    (log: AnswerLog) => void putBody(log, HEAD, cut()),
+    (log: ReplayBuffer) => putWhole(log, { status: 200, headers: [] }, body),
+    (log: ReplayBuffer) => void putBody(log, { ...HEAD, bodyBytes: bytes }, cut()),
+    (log: ReplayBuffer) => void putBody(log, HEAD, cut()),
   ]) {
     const { log, opener } = newLog();
     put(log);

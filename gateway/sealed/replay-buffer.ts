@@ -52,7 +52,7 @@ interface LogOptions {
   readonly onUnread: () => void;
 }
 
-export class AnswerLog {
+export class ReplayBuffer {
   readonly #answer: Answer;
   readonly #options: LogOptions;
   readonly #plans: Plan[] = [];

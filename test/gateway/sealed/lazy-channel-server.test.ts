@@ -1,14 +1,14 @@
-/** The door before anybody comes: nothing is loaded, and nothing is kept from closing. */
+/** The channel server before anybody comes: nothing is loaded, and nothing is kept from closing. */
 import { expect, test } from 'vitest';
-import { lateDoor } from '../../../gateway/sealed/late-door.ts';
-import type { SealedDoor } from '../../../gateway/sealed/sealed-door.ts';
+import { lazyChannelServer } from '../../../gateway/sealed/lazy-channel-server.ts';
+import type { ChannelServer } from '../../../gateway/sealed/channel-server.ts';
 
 const source = { transport: 'lan', party: 'x', gone: new AbortController().signal, cut: () => undefined } as const;
 
 function start() {
   const said: string[] = [];
   let loads = 0;
-  const door: SealedDoor = {
+  const channelServer: ChannelServer = {
     async *handle(op) {
       said.push(op);
       yield new Uint8Array([1]);
@@ -21,9 +21,9 @@ function start() {
     close: async () => void said.push('close'),
     counts: () => ({ sessions: 1, calls: 2, heldBytes: 3 }),
   };
-  const late = lateDoor(async () => {
+  const late = lazyChannelServer(async () => {
     loads += 1;
-    return door;
+    return channelServer;
   });
   const comes = async () => {
     for await (const _ of late.handle('session', source, (async function* () {})()));

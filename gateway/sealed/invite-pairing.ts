@@ -39,7 +39,7 @@ export interface Confirmation {
   readonly signal: AbortSignal;
 }
 
-export interface PairingDesk {
+export interface InvitePairing {
   /** @returns what the device is answered. @throws {RequestError} */
   confirm(confirmation: Confirmation): Promise<Uint8Array>;
 }
@@ -59,11 +59,11 @@ interface Asking {
   readonly source: Confirmation['source'];
 }
 
-export function createPairingDesk(options: DeskOptions): PairingDesk {
+export function createPairingDesk(options: DeskOptions): InvitePairing {
   return new InviteDesk(options);
 }
 
-class InviteDesk implements PairingDesk {
+class InviteDesk implements InvitePairing {
   readonly #options: DeskOptions;
   /** Answers that wait for the owner, by invite and device. */
   readonly #waiting = new Map<string, Waiting>();
