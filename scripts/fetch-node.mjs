@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { npm } from './npm.mjs';
 import { inScratchFolder } from './scratch.mjs';
 
 /**
@@ -27,11 +28,10 @@ function download({ package: name, version, integrity }, scratch) {
   writeFileSync(join(scratch, 'package-lock.json'), JSON.stringify({ ...manifest, lockfileVersion: 3, packages }));
   const patience = ['--fetch-retries=1', '--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=5000'];
   const quiet = ['--loglevel=error', '--no-audit', '--no-fund', '--no-update-notifier'];
-  const { status, error } = spawnSync('npm', ['ci', '--prefix', scratch, '--ignore-scripts', ...patience, ...quiet], {
+  const { status, error } = npm(['ci', '--prefix', scratch, '--ignore-scripts', ...patience, ...quiet], {
     cwd: scratch,
     // Standard input and output are the program's that is to run.
     stdio: ['ignore', 'ignore', 2],
-    shell: process.platform === 'win32',
   });
   if (status !== 0)
     throw new Error(error ? `npm does not start (${error.message})` : 'npm could not fetch it (see above)');

@@ -1,11 +1,11 @@
 // Installs what the lock file says, less what this machine can't use. The new folder is made beside the old one and
 // takes its place when it is whole, so that a start that is killed, or two at once, leave one that works.
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isUsableEngine } from './engine-packages.mjs';
+import { npm } from './npm.mjs';
 import { assertPrebuilt } from './prebuilt.mjs';
 import { inScratchFolder } from './scratch.mjs';
 
@@ -71,9 +71,8 @@ function download(folder, scope) {
   const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
   const omitted = scope === 'serving' ? ['--omit=dev'] : [];
   const args = ['install', '--prefix', folder, '--no-save', '--ignore-scripts', ...omitted, ...quiet];
-  const shell = process.platform === 'win32';
   // Standard output belongs to the program that starts next: `npm start -- status --json` must stay parseable.
-  const { status, error } = spawnSync('npm', args, { cwd: folder, stdio: ['ignore', 2, 2], shell });
+  const { status, error } = npm(args, { cwd: folder, stdio: ['ignore', 2, 2] });
   if (status !== 0) throw error ?? new Error('npm failed, as it says above.');
 }
 

@@ -101,12 +101,22 @@ export const MAX_QUEUED = 32;
 export function createLocalInference(options: LocalInferenceOptions): LocalInference {
   const local = new Local(options);
   const { catalog } = options;
+  /** A model whose file was removed is still loaded. */
+  const installedOrLoaded = async (id: string): Promise<InstalledModel> => {
+    try {
+      return await catalog.resolve(id);
+    } catch (error) {
+      const loaded = local.status().residents.find((resident) => resident.id === id);
+      if (loaded === undefined) throw error;
+      return loaded.model;
+    }
+  };
   return {
     languageModel: async (id, context = {}) => local.languageModel(await catalog.resolve(id), context),
     countPromptTokens: async (id, call, context = {}) =>
       local.countPromptTokens(await catalog.resolve(id), call, context),
     load: async (id) => local.load(await catalog.resolve(id)),
-    unload: async (id) => local.unload(await catalog.resolve(id)),
+    unload: async (id) => local.unload(await installedOrLoaded(id)),
     status: () => local.status(),
     close: () => local.close(),
   };

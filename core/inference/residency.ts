@@ -45,6 +45,8 @@ export interface Use {
 
 export interface ResidentModel {
   readonly id: string;
+  /** As it was when it was loaded: its file may be gone by now. */
+  readonly model: InstalledModel;
   readonly pid: number;
   /** Tokens of context that each conversation may fill. */
   readonly contextTokens: number;
@@ -129,6 +131,7 @@ export class Residency {
     const alive = [...this.#residents.values()].filter(({ runner }) => runner.isAlive());
     return alive.toReversed().map((resident) => ({
       id: resident.model.id,
+      model: resident.model,
       pid: resident.runner.pid,
       contextTokens: resident.runner.model.contextTokens,
       sequences: resident.runner.model.sequences,

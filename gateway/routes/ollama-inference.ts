@@ -54,15 +54,17 @@ interface Asked {
 async function answer({ route, asked }: Asked, { caller, signal }: GatewayRequest, services: Services): Promise<Reply> {
   const clock = startClock(services);
   const ask = await inTurns(asked);
-  const { id } = await services.catalog.resolve(ask.model);
+  const isUnload = ask.task === 'unload';
   const envelope = () => ({ route, model: ask.model, clock, loadDuration: clock.elapsed() });
   // Others may use the model as well: that it goes is for the owner to say.
   const mayUnload = isOwner(caller);
-  const headers = ignoredHeaders([...ask.ignored, ...(ask.task === 'unload' && !mayUnload ? ['keep_alive'] : [])]);
+  // What is to be unloaded may have lost its file.
+  const { id } = isUnload && mayUnload ? { id: ask.model } : await services.catalog.resolve(ask.model);
+  const headers = ignoredHeaders([...ask.ignored, ...(isUnload && !mayUnload ? ['keep_alive'] : [])]);
   if (ask.task !== 'answer') {
     if (ask.task === 'load') await load(id, signal, services);
     else if (mayUnload) await services.inference.unload(id);
-    const reason = ask.task === 'unload' && !mayUnload ? 'stop' : ask.task;
+    const reason = isUnload && !mayUnload ? 'stop' : ask.task;
     return { headers, body: encodeResidency(envelope(), reason) };
   }
   const model = await services.inference.languageModel(id);

@@ -71,7 +71,10 @@ export const ollamaPs: Route = {
   async handle({ caller }, services) {
     const { residents } = services.inference.status();
     const told = isOwner(caller) ? residents : residents.map(withoutUse).toSorted((a, b) => a.id.localeCompare(b.id));
-    const known = await lookUp(await Promise.all(told.map(({ id }) => services.catalog.resolve(id))), services);
+    const known = await lookUp(
+      told.map(({ model }) => model),
+      services,
+    );
     const models = told.flatMap(({ contextTokens, unloadsInMs }, index) => {
       const one = known[index];
       const expiresAtMs = unloadsInMs === undefined ? undefined : services.now() + unloadsInMs;

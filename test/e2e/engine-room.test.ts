@@ -198,6 +198,23 @@ describe('what is loaded', () => {
     expect((await admin('POST', 'models/load', { model: 'enormous' })).status).toBe(503);
   });
 
+  test('a model whose file was removed is listed while it is loaded, and is unloaded', async () => {
+    const path = join(modelsDir, 'gone.gguf');
+    await start();
+    for (const unload of [
+      () => admin('POST', 'models/unload', { model: 'gone' }),
+      () => fetch(`${server.url}/api/generate`, { method: 'POST', body: '{"model":"gone","keep_alive":0}' }),
+    ]) {
+      await copyFile(foundation, path);
+      expect((await admin('POST', 'models/load', { model: 'gone' })).status).toBe(200);
+      await rm(path);
+      const listed = await fetch(`${server.url}/api/ps`);
+      expect([listed.status, await listed.json()]).toMatchObject([200, { models: [{ name: 'gone' }] }]);
+      expect((await unload()).status).toBe(200);
+      expect((await health()).loaded).toEqual([]);
+    }
+  });
+
   test('and does so in a terminal', async () => {
     await start();
     const models = (...args: string[]) => runCli(['models', ...args], { SVC_HOME: server.home });

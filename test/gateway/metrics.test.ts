@@ -9,6 +9,7 @@ function setUp() {
   let residents = [
     {
       id: 'a',
+      model: { id: 'a', path: '/a.gguf', origin: 'folder' as const, isBuiltIn: false, sizeBytes: 1, modifiedAtMs: 0 },
       pid: 1,
       contextTokens: 1,
       sequences: 1,

@@ -55,7 +55,14 @@ beforeEach(() => {
   project = join(scratch, 'project');
   mkdirSync(join(project, 'scripts'), { recursive: true });
   mkdirSync(join(scratch, 'bin'));
-  for (const file of ['package.json', 'postern', 'scripts/with-node', 'scripts/fetch-node.mjs', 'scripts/scratch.mjs'])
+  for (const file of [
+    'package.json',
+    'postern',
+    'scripts/with-node',
+    'scripts/fetch-node.mjs',
+    'scripts/npm.mjs',
+    'scripts/scratch.mjs',
+  ])
     cpSync(join(ROOT, file), join(project, file));
   writeFileSync(join(project, 'scripts', 'postern.mjs'), PROGRAM);
   for (const tool of [...TOOLS, 'npm']) symlinkSync(which(tool), join(scratch, 'bin', tool));
@@ -168,6 +175,16 @@ describe('a Node that is too old', () => {
     systemNode(version);
     const { stdout } = await run({ url: (await serve()).url });
     expect(JSON.parse(stdout)).toMatchObject({ runBy: expect.stringMatching(/,24\.99\.0$/) });
+  });
+
+  test('it is fetched from where the machine’s own settings of npm say', async () => {
+    const { url, requests } = await serve();
+    const prefix = join(scratch, 'prefix');
+    mkdirSync(join(prefix, 'etc'), { recursive: true });
+    writeFileSync(join(prefix, 'etc', 'npmrc'), `registry=${url}\n`);
+    const { code } = await run({ environment: { PREFIX: prefix, npm_config_registry: '' } });
+    expect(requests.length).toBeGreaterThan(0);
+    expect(code).toBe(0);
   });
 
   test('a new pin is fetched again', async () => {

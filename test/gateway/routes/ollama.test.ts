@@ -65,6 +65,10 @@ function fake(overrides: Partial<Services> = {}): Fake {
       throw new ServiceError('overloaded', 'Too much.');
     },
   });
+  const resolve = async (id: string): Promise<InstalledModel> => {
+    if (id === model.id || id === `${model.id}:latest`) return model;
+    throw new ServiceError('model_not_found', `The model '${id}' is not installed.`);
+  };
   const services: Services = {
     inference: {
       languageModel: async (id) => languageModel(id),
@@ -72,19 +76,16 @@ function fake(overrides: Partial<Services> = {}): Fake {
         asked.push({ what: 'count', id, call });
         return 0;
       },
-      unload: async (id) => void asked.push({ what: 'unload', id }),
+      unload: async (id) => void asked.push({ what: 'unload', id: (await resolve(id)).id }),
       status: () => ({
-        residents: [{ id: 'm', pid: 1, contextTokens: 512, unloadsInMs: 60_000, keepLoadedMs: 900_000 }],
+        residents: [{ id: 'm', model, pid: 1, contextTokens: 512, unloadsInMs: 60_000, keepLoadedMs: 900_000 }],
         inflight: new Map(),
         runnerCrashes: 0,
       }),
     },
     catalog: {
       list: async () => [model],
-      resolve: async (id) => {
-        if (id === model.id || id === `${model.id}:latest`) return model;
-        throw new ServiceError('model_not_found', `The model '${id}' is not installed.`);
-      },
+      resolve,
     },
     modelDetails: { read: async () => undefined },
     modelDigests: { find: async () => undefined },
