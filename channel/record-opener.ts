@@ -141,7 +141,7 @@ export class RecordOpener {
     return viewOf(this.#header).getUint32(0);
   }
 
-  /** Judged before a byte of the record is kept. */
+  /** Checked before a byte of the record is kept. */
   #isLengthAllowed(): boolean {
     return this.#length >= MIN_CIPHERTEXT_BYTES && this.#length <= MAX_CIPHERTEXT_BYTES;
   }

@@ -23,12 +23,12 @@ export interface DeviceAdmin {
 
 export async function findDeviceAdmin(context: CommandContext): Promise<DeviceAdmin> {
   const server = await findLiveServer(context.home);
-  return server === undefined ? databaseKeeper(context) : serverKeeper(server);
+  return server === undefined ? databaseAdmin(context) : serverAdmin(server);
 }
 
 const listSchema = z.object({ devices: z.array(deviceResourceSchema) });
 
-function serverKeeper(server: LiveServer): DeviceAdmin {
+function serverAdmin(server: LiveServer): DeviceAdmin {
   return {
     list: async () => listSchema.parse(await server.ask('GET', 'devices')).devices,
     rename: async (id, name) => void (await server.ask('POST', `devices/${id}`, { body: { name } })),
@@ -36,7 +36,7 @@ function serverKeeper(server: LiveServer): DeviceAdmin {
   };
 }
 
-function databaseKeeper(context: CommandContext): DeviceAdmin {
+function databaseAdmin(context: CommandContext): DeviceAdmin {
   return {
     list: async () => listHere(context.home),
     rename: (id, name) =>

@@ -54,7 +54,7 @@ export function notDurableText({ reason }: NotWritten): string {
 
 export async function findKeyAdmin(context: CommandContext): Promise<KeyAdmin> {
   const server = await findLiveServer(context.home);
-  return server === undefined ? databaseKeeper(context) : serverKeeper(server);
+  return server === undefined ? databaseAdmin(context) : serverAdmin(server);
 }
 
 const madeSchema = keyResourceSchema.extend({ token: z.string() });
@@ -70,7 +70,7 @@ export function parseRevocation(answer: unknown): Revocation & NotWritten {
   return { result: already ? 'already' : 'revoked', isDurable: durable, ...told };
 }
 
-function serverKeeper(server: LiveServer): KeyAdmin {
+function serverAdmin(server: LiveServer): KeyAdmin {
   return {
     create: async (body) => madeSchema.parse(await server.ask('POST', 'keys', { body })),
     list: async () => listSchema.parse(await server.ask('GET', 'keys')).keys,
@@ -86,7 +86,7 @@ function serverKeeper(server: LiveServer): KeyAdmin {
   };
 }
 
-function databaseKeeper(context: CommandContext): KeyAdmin {
+function databaseAdmin(context: CommandContext): KeyAdmin {
   return {
     create: (body) =>
       withRegistries(context, ({ keys: registry }) => {

@@ -258,7 +258,7 @@ class Tunnel implements RelayTunnel {
     };
     if (phase === 'connected') this.#say('connected');
     else if (phase === 'waiting' && (before.phase === 'connected' || lastError !== before.lastError))
-      this.#say(`not connected: ${lastError ?? ''}. It is dialled again.`);
+      this.#say(`not connected: ${lastError ?? ''}. Reconnecting.`);
   }
 
   #now(): number {

@@ -180,7 +180,7 @@ function print(explained: Explained, { terminal }: CommandContext): void {
   terminal.print(
     `caller   ${caller.transport}${caller.sealed ? ', sealed' : ''}, ${caller.credential}, ${caller.scope}`,
   );
-  if (key !== null) terminal.print(`key      ${isRefusal(key) ? `does not count: ${REFUSALS[key]}` : key}`);
+  if (key !== null) terminal.print(`key      ${isRefusal(key) ? `not valid: ${REFUSALS[key]}` : key}`);
 }
 
 function isRefusal(key: string): key is AccessKeyRefusal {

@@ -16,7 +16,7 @@ const POLL_MS = 250;
 
 export const approvals: Command = {
   name: 'approvals',
-  summary: 'show what waits for your word',
+  summary: 'show requests that await your approval',
   usage: `Usage: postern approvals [--watch] [--json]
 
 Shows what waits for you: a device that wants to be paired, a tool that wants to run, money that would be spent, a

@@ -6,7 +6,7 @@ import { CommandError, UsageError, type Command, type CommandInput } from '../co
 import { requireLiveServer } from '../live-server.ts';
 
 export const approve = decider('approve', {
-  summary: 'say yes to what "approvals" shows',
+  summary: 'approve a pending request',
   done: 'Approved',
   note: 'A device is not approved here: type its code on it.',
 });

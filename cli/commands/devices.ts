@@ -18,8 +18,8 @@ export const devices: Command = {
 Lists every device that was paired, the newest first. "postern invite" pairs one.
 
   rename    call it something else; the name is yours alone
-  revoke    the device counts no more, nor do the keys that came with it, and what goes on under them ends; when the
-            command returns, that is done
+  revoke    the device and the keys that came with it are no longer valid, and their requests in flight are ended; when
+            the command returns, that is done
 
 The first few characters of an ID will do, as long as no other begins with them.
 

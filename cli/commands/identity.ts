@@ -56,7 +56,7 @@ async function show(asJson: boolean, context: CommandContext): Promise<ExitCode>
 async function backup(isWanted: boolean, context: CommandContext): Promise<ExitCode> {
   const { terminal } = context;
   if (!terminal.isInteractive && !isWanted) {
-    throw new UsageError('the words would go into a file or a program. Say --yes if they are to.');
+    throw new UsageError('stdout is not a terminal. Use --yes to print the words all the same.');
   }
   const opened = await openIdentity(await identityOptions(context));
   terminal.say(

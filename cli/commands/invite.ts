@@ -37,14 +37,14 @@ one came. Whoever has the code can use it, once: show it to nobody else. Ctrl-C 
   list               the invites of the last day, and what became of them
   close              no device can use it any more
 
-  --agent N          the device is good for the agent of this number only; else for every agent
+  --agent N          the device may use this agent only; without it, every agent
   --expires TIME     1m to 1h (default 10m)
   --approve          you are asked again when a device comes
   --bearer           also makes a plain access key, for clients on the device that can't use the sealed channel
   --png FILE         also writes the code as a picture, for your eyes only; never over a file that is there
   --json             one JSON object a line: the invite, then what became of it
 
-Where stdout is no screen, it gets the text of the code alone.
+If stdout is not a terminal, only the text of the code is printed.
 
 Example:
   postern invite --approve

@@ -28,7 +28,7 @@ export const keys: Command = {
 
   create    makes a key and prints it, this once; nobody can print it again
   list      every key that was made, the newest first; not the keys themselves
-  revoke    the key counts no more, and what goes on under it ends; when the command returns, that is done
+  revoke    the key is no longer valid, and its requests in flight are ended; when the command returns, that is done
   inspect   reads a key from standard input and tells what it says, and whether it counts here
 
   --agent N          for the agent of this number only; else for every agent
@@ -144,7 +144,7 @@ async function inspect({ flags, positionals }: CommandInput, context: CommandCon
   const said = whatItSays(claims);
   if (flags['json'] === true) terminal.print(JSON.stringify({ counts: verdict.counts, refusal, ...said }));
   else {
-    terminal.print(refusal === null ? 'It counts.' : `It does not count: ${REFUSALS[refusal]}`);
+    terminal.print(refusal === null ? 'The key is valid.' : `The key is not valid: ${REFUSALS[refusal]}`);
     for (const [name, value] of Object.entries(said)) terminal.print(`${name.padEnd(12)} ${String(value ?? 'none')}`);
   }
   return verdict.counts ? 0 : 1;

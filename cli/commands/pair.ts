@@ -22,7 +22,7 @@ export const pair: Command = {
        postern pair --discover [URL] [--name TEXT] [--json]
 
 Reads an invite from standard input, or asks for it: the text "SVC:…" that "postern invite" prints at home. Shows whose
-it is before anything is sent, and asks on a terminal; in a pipe, the invite is the yes. The keys that come of it are kept
+it is before anything is sent, and asks on a terminal; in a pipe, no confirmation is asked. The keys that come of it are kept
 where this machine keeps secrets.
 
 With --discover no invite is needed: lists the gateways in this network, or asks the one at URL. The one you choose shows
@@ -104,7 +104,7 @@ function showInvite(invite: InviteDescription, { terminal }: CommandContext): vo
       ...invite.urls.map((url, at) => `${at === 0 ? 'Addresses' : '         '}  ${url}`),
       ...(invite.relayOrigin === undefined ? [] : [`Relay      ${invite.relayOrigin}`]),
       `Good until ${localTime(invite.expiresAtMs)}, ${invite.isForOneAgent ? 'for one agent' : 'for every agent'}`,
-      'At home "postern invite" has shown the same line of digits.',
+      'Compare this fingerprint with the one that "postern invite" shows at home.',
     ].join('\n'),
   );
 }

@@ -31,7 +31,7 @@ export async function relayStatus(
 const NONE = `No relay is in use: only devices in the same network reach this machine. To take one:
   postern settings set relay.urls wss://relay.example.com    (then start the service again)
   postern serve --relay wss://relay.example.com
-If one is set, its way opens when the identity does: the service's own words say why it did not.`;
+If one is set, the service connects to it once its identity is open; its log says why it has not.`;
 
 /** In one line: where, and how it is. */
 export function relayLine({ origin, state, since, retry_at: retryAt, error, contested }: RelayResource): string {

@@ -1,4 +1,4 @@
-/** `postern relay`: a relay for oneself and others, a program of its own; and how this gateway's ways to relays are. */
+/** `postern relay`: a relay for oneself and others, a program of its own; and the state of this gateway's relay connections. */
 import { RELAY_FLAGS, RelayStartError, relayUsage, RelayUsageError, runRelay } from '../../relay/run-relay.ts';
 import { relayStatus } from './relay-status.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from '../command.ts';

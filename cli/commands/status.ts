@@ -8,7 +8,7 @@ export const status: Command = {
   usage: `Usage: postern status [--json]
 
 Tells whether the service runs, where, which model is loaded, how its relays are, and whether
-anything waits for your word. Exit code 0 when it runs, 1 when it does not.
+any request awaits your approval. Exit code 0 when it runs, 1 when it does not.
 
   --json   one JSON object on stdout
 

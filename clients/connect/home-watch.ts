@@ -52,7 +52,7 @@ export function watchHome({ probe, say, setTimer }: HomeWatchOptions): HomeWatch
     if (next === undefined || next === state) return;
     state = next;
     const reason = error instanceof Error ? error.message : '';
-    say(next === 'reached' ? 'Home is reached.' : `Home cannot be reached. ${reason} Asking again until it can.`);
+    say(next === 'reached' ? 'Connected to home.' : `Home cannot be reached. ${reason} Asking again until it can.`);
   }
   const isSettled = (): boolean => ending.signal.aborted || (state === 'reached' && !isInDoubt);
   async function keepAsking(firstPauseMs: number): Promise<void> {

@@ -33,7 +33,7 @@ const MESSAGES = {
     'What answers there does not know the code, so it is not the gateway that showed it. Check the network, and deny the request there.',
   // The way to the gateway.
   offline:
-    'None of the addresses of the gateway answers, and no relay leads to it. Check that it runs, and the network of this device.',
+    'The gateway answers at none of its addresses, and no relay reaches it. Check that it runs, and the network of this device.',
   gateway_away:
     'None of the gateway’s addresses answers, and it is not connected to its relay or no longer lets this device in, or the relay says so. Check that it runs and has a network; then the date here, and "postern devices" at home.',
   relay_refused:

@@ -1,7 +1,7 @@
 /**
  * How much memory a new process could have now without anything being killed or swapped out. On Linux that is what the
  * kernel reckons to be available, or less where a control group (a container, a systemd unit) sets a limit; on macOS
- * what is free or was not used of late, since there next to nothing is ever free.
+ * what is free or was not used recently, since there next to nothing is ever free.
  *
  * Not `process.availableMemory()`: that counts a control group's page cache as used up, and so finds next to nothing
  * available as soon as a large model file was read once.

@@ -91,7 +91,7 @@ export function createActions(options: ActionsOptions): Actions {
         kept.forget(deviceId);
       } catch (error) {
         if (findDiskFault(error) === undefined) throw error;
-        // A device that counts no more begins nothing, whatever is remembered of it.
+        // A device that is no longer valid begins nothing, whatever is remembered of it.
         onDiskFault(error);
       }
     },

@@ -16,7 +16,7 @@ export const UNREAD_MS = KEPT_MS;
 /** The same for a pairing: its device tries again within seconds, and its owner is asked for as long. */
 const UNREAD_PAIRING_MS = 15_000;
 /** For a reader to take the record that says why its call ends, before its transport is closed. */
-const LAST_WORDS_MS = 1000;
+const CLOSE_GRACE_MS = 1000;
 
 /** Where an answer goes. */
 type Reader = Pick<SealedSource, 'gone' | 'cut'>;
@@ -134,7 +134,7 @@ export class SealedCall {
     const taken = new Promise<true>((resolve) => {
       this.#onClosed = () => resolve(true);
     });
-    if (await within(LAST_WORDS_MS, taken, this.#options.setTimer)) return false;
+    if (await within(CLOSE_GRACE_MS, taken, this.#options.setTimer)) return false;
     this.#source?.cut();
     return true;
   }

@@ -97,7 +97,7 @@ export interface DeviceRegistry {
   list(): readonly DeviceRecord[];
   /** @returns false for an unknown one. @throws RangeError for a name that is no label */
   rename(id: string, name: string): boolean;
-  /** When this resolves, its grant counts no more and nothing goes on under it; see `AccessKeyRegistry.revoke`. */
+  /** When this resolves, its grant is no longer valid and nothing is in flight under it; see `AccessKeyRegistry.revoke`. */
   revoke(id: string): Promise<Revocation>;
   /** Notes that it was here. Written once a minute at most. */
   touch(device: Pick<DeviceRecord, 'id' | 'lastSeenAtS'>, path: 'lan' | 'relay'): void;

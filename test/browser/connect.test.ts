@@ -31,7 +31,7 @@ describe.skipIf(isBrowserMissing)('a web page on the second laptop', () => {
       program: [cliPath, 'connect'],
       args: ['--allow-origin', FRIEND],
     });
-    await until(() => laptop.log().includes('Home is reached.'));
+    await until(() => laptop.log().includes('Connected to home.'));
     browser = await launchBrowser([
       '--host-resolver-rules=MAP evil.example 127.0.0.1, MAP friend.example 127.0.0.1',
       // Chromium's own barrier between pages and this machine, which other browsers don't have.

@@ -43,7 +43,7 @@ test.each([false, true])('makes, lists, looks at and revokes keys (server: %s)',
   expect(JSON.stringify(listed)).not.toContain('svc-v1');
 
   expect(await inspect(made.stdout)).toEqual([0, null]);
-  expect((await run(['keys', 'inspect', '-'], made.stdout)).stdout).toMatch(/^It counts\.[^]*my laptop/);
+  expect((await run(['keys', 'inspect', '-'], made.stdout)).stdout).toMatch(/^The key is valid\.[^]*my laptop/);
   expect(await inspect(forge(master))).toEqual([1, 'forged']);
   const id = String(listed[1]!['id']);
   expect(await cli('keys', 'revoke', id)).toMatchObject({ code: 0, stdout: '', stderr: `Revoked: ${id}.\n` });
@@ -127,7 +127,7 @@ describe('access explain', () => {
     await cli('keys', 'revoke', agent.id);
     expect(await explain('GET /v1/models', 'lan', shown, agent.token)).toBe('401 unauthenticated');
     const words = await run(['access', 'explain', '--route', DISPATCH, '--from', 'lan', ...shown], agent.token);
-    expect(words.stdout).toMatch(/^refused: 401 unauthenticated\n[^]*key +does not count: it was revoked\./);
+    expect(words.stdout).toMatch(/^refused: 401 unauthenticated\n[^]*key +not valid: it was revoked\./);
     await setSettings(home, { 'access.requireKeyOnLoopback': true });
     expect(await explain('GET /v1/models', 'loopback')).toBe('401 unauthenticated');
   });

@@ -39,7 +39,7 @@ const modelsAt = async (url: string) => (await fetch(`${url}/v1/models`)).status
 
 test('home did not move: nothing is said', async () => {
   const here = await connect();
-  await until(() => here.log().includes('Home is reached.'));
+  await until(() => here.log().includes('Connected to home.'));
   expect(await modelsAt(here.url)).toBe(200);
   await here.stop();
   expect(here.log()).not.toContain(NOTED);
@@ -63,7 +63,7 @@ test('home takes a relay: the laptop hears of it while it is near, and a moment 
 
 test('what it has heard is kept', async () => {
   const here = await connect();
-  await until(() => here.log().includes('Home is reached.'));
+  await until(() => here.log().includes('Connected to home.'));
   expect(await modelsAt(here.url)).toBe(200);
   expect(here.log()).toContain(`Through the relay ${relay.origin} now.`);
 });

@@ -64,13 +64,13 @@ describe('an invite', () => {
       /^Gateway {4}([0-9a-f]{4} ){7}[0-9a-f]{4}\nAddresses {2}http:\/\/127\.0\.0\.1:1\nGood until .*\n/,
     );
     expect(stderr.indexOf('Secrets are in')).toBeLessThan(stderr.indexOf('The owner at home has to say yes'));
-    expect(stderr).toContain('None of the addresses of the gateway answers');
+    expect(stderr).toContain('The gateway answers at none of its addresses');
   });
 
   test('in lower case, in lines and with blanks around is the same', async () => {
     const invite = newInvite();
     const { stderr } = await pair(`  ${invite.slice(0, 50).toLowerCase()}\n${invite.slice(50)}\n`);
-    expect(stderr).toContain('None of the addresses');
+    expect(stderr).toContain('answers at none of its addresses');
   });
 
   test('to a name that cannot be shown is not taken', async () => {

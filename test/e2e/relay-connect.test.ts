@@ -42,7 +42,7 @@ test('carries calls home, says once which way they go, and comes back when the r
   laptop = await startServer({ home: laptopHome, program: [cliPath, 'connect'] });
   const { url } = laptop;
   const log = (): string => laptop?.log() ?? '';
-  await until(() => log().includes('Home is reached.'));
+  await until(() => log().includes('Connected to home.'));
   const ask = async (): Promise<string> =>
     (
       await fetch(`${url}/v1/chat/completions`, {

@@ -60,7 +60,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
 
   test('serves official clients there that know nothing of it', async () => {
     laptop = await connect();
-    await until(() => laptop.log().includes('Home is reached.'));
+    await until(() => laptop.log().includes('Connected to home.'));
     expect(await laptopClientsOn(network.guest, laptop.url, laptopHome)).toEqual(PARIS);
   });
 
@@ -136,7 +136,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     // The last of two flags counts.
     const back = await startServer({ home, within: network.home.within, args: ['--expose', '--port', String(port)] });
     gateway = { ...back, stop: async () => (await back.stop(), rm(home, { recursive: true, force: true })) };
-    await until(() => laptop.log().endsWith('Home is reached.\n'));
+    await until(() => laptop.log().endsWith('Connected to home.\n'));
     expect(await onLaptop('/v1/models')).toMatchObject({ status: 200 });
   });
 });

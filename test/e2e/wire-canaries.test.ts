@@ -52,7 +52,7 @@ describe.runIf([networkNamespaces, packetCapture].every(has))('the network betwe
     const paired = await onLaptopCli(['pair', '-', '--name', planted.device], invite);
     expect(paired, paired.stderr).toMatchObject({ code: 0 });
     laptop = await startServer({ home: laptopHome, within: network.guest.within, program: [cliPath, 'connect'] });
-    await until(() => laptop.log().includes('Home is reached.'));
+    await until(() => laptop.log().includes('Connected to home.'));
   });
   afterAll(async () => {
     await laptop?.stop();

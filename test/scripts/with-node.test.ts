@@ -282,13 +282,15 @@ describe('nothing is run', () => {
 
   test('without any Node', async () => {
     rmSync(join(scratch, 'bin', 'node'));
-    expect(await refused({})).toMatch(/^Postern needs Node 22\.14 or newer, and found no Node\. Install Node 24.*\n$/);
+    expect(await refused({})).toMatch(
+      /^Postern needs Node 22\.14 or newer, and node was not found\. Install Node 24.*\n$/,
+    );
   });
 
   test('by a POSTERN_NODE that is too old, or missing', async () => {
     const node = join(scratch, 'bin', 'node');
     expect(await refused({ environment: { POSTERN_NODE: node } })).toContain('POSTERN_NODE is 20.20.2');
-    expect(await refused({ environment: { POSTERN_NODE: `${node}s` } })).toContain(`found no ${node}s`);
+    expect(await refused({ environment: { POSTERN_NODE: `${node}s` } })).toContain(`${node}s was not found`);
   });
 });
 

@@ -45,7 +45,7 @@ describe('home', () => {
     await until(() => said.length === 1);
     watch.note();
     expect({ said, probes: probes(), waits: isWaiting() }).toEqual({
-      said: ['Home is reached.'],
+      said: ['Connected to home.'],
       probes: 1,
       waits: false,
     });
@@ -68,7 +68,7 @@ describe('home', () => {
     setAway();
     await pass();
     await until(() => said.length === 3);
-    expect(said.slice(1)).toEqual([expect.stringContaining(new PosternError('refused').message), 'Home is reached.']);
+    expect(said.slice(1)).toEqual([expect.stringContaining(new PosternError('refused').message), 'Connected to home.']);
   });
 
   test('is asked after when a call did not get through; its own failures are no reason', async () => {
@@ -95,7 +95,7 @@ describe('home', () => {
     watch.note(new PosternError('unanswered'));
     await pass();
     await until(() => probes() === 2 && !isWaiting());
-    expect({ said, pauses }).toEqual({ said: ['Home is reached.'], pauses: [0, 0] });
+    expect({ said, pauses }).toEqual({ said: ['Connected to home.'], pauses: [0, 0] });
     setAway('offline');
     watch.note(new PosternError('unanswered'));
     await pass();

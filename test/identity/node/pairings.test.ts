@@ -349,7 +349,7 @@ describe('revoking', () => {
     expect(pairings.keys.verify(first.grant.grant, phone)).toMatchObject({ refusal: 'revoked' });
   });
 
-  test('comes with pairing anew: the device that was there counts no more, and what it had under way ends', async () => {
+  test('comes with pairing anew: the device that was there is no longer valid, and what it had in flight ends', async () => {
     const first = pairNew(phone, { withBearerKey: true });
     const told: string[] = [];
     pairings.keys.onRevocation((kids) => void told.push(...kids));
