@@ -4,7 +4,7 @@ import { parseAdmission, type Admission } from './admission.ts';
 import { parseLimits } from './limits.ts';
 import type { RelayEvent } from './relay-context.ts';
 import { startRelay, type Relay, type TlsFiles } from './relay-server.ts';
-import { wordsOf } from './wire/codes.ts';
+import { RELAY_CODE, wordsOf } from './wire/codes.ts';
 import { isRelayOrigin } from './wire/registration.ts';
 
 export const RELAY_FLAGS = {
@@ -166,9 +166,15 @@ function codeOf(error: unknown): string {
 }
 
 /** `gateway gone k7q2: 11 nothing came in time, 1200 B in, 900 B out` */
+/** A connection that its other end has closed ends with the code that the streams over it are told. */
+function reasonOf(event: RelayEvent['event'], code: number): string {
+  const isClosedThere = code === RELAY_CODE.offline && (event === 'client gone' || event === 'gateway gone');
+  return isClosedThere ? 'disconnected' : `${code} ${wordsOf(code)}`;
+}
+
 function formatEvent({ event, route, code, bytesIn, bytesOut, error }: RelayEvent): string {
   const about = [
-    ...(code === undefined ? [] : [`${code} ${wordsOf(code)}`]),
+    ...(code === undefined ? [] : [reasonOf(event, code)]),
     ...(bytesIn === undefined ? [] : [`${bytesIn} B in`, `${bytesOut ?? 0} B out`]),
     ...(error instanceof Error ? [`${error.name} ${error.stack?.split('\n')[1]?.trim() ?? ''}`] : []),
   ];
