@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
-import { migrate, openDatabase } from '../core/storage/database.ts';
+import { openDatabase } from '../storage/database.ts';
 import { deriveAgentKey } from '../identity/agent-key.ts';
 import { createAccessKeyRegistry } from '../identity/node/access-key-registry.ts';
 import { asMasterKey } from '../identity/secret-keys.ts';
@@ -22,7 +22,6 @@ const database = openDatabase(home);
 const master = asMasterKey(randomBytes(32));
 const keys = createAccessKeyRegistry({
   database,
-  migrate,
   identity: { masterKey: () => master, agentKey: (index) => deriveAgentKey(master, index) },
   now: Date.now,
   randomBytes,

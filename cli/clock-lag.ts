@@ -1,6 +1,6 @@
 /** A clock that is behind the latest time that is certain, in words. */
-import type { Database } from '../core/storage/database.ts';
-import { latestTimeMs } from '../core/storage/durable-clock.ts';
+import type { Database } from '../storage/database.ts';
+import { latestTimeMs } from '../storage/durable-clock.ts';
 import { localTime } from './local-time.ts';
 
 /** Less is how clocks are put right all the time. */

@@ -3,7 +3,6 @@
  * has under way; where none runs, in the database itself.
  */
 import * as z from 'zod';
-import { migrate } from '../core/storage/database.ts';
 import { deviceResourceSchema, encodeDevice, type DeviceResource } from '../gateway/wire/pairings.ts';
 import type { Revocation } from '../identity/node/key-revocation.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
@@ -51,8 +50,8 @@ function databaseAdmin(context: CommandContext): DeviceAdmin {
 function listHere(home: string): readonly DeviceResource[] {
   if (!hasDatabase(home)) return [];
   return withDatabase(home, (database) => {
-    createAccessKeyTable(database, migrate);
-    return createDeviceTable(database, migrate)
+    createAccessKeyTable(database);
+    return createDeviceTable(database)
       .list()
       .map((row) => encodeDevice(recordOf(row)));
   });

@@ -1,5 +1,5 @@
 /** What a disk refuses, as a sentence that says which file it is about and what to do. */
-import { findDiskFault, type DiskFault } from '../core/storage/disk-fault.ts';
+import { findDiskFault, type DiskFault } from '../storage/disk-fault.ts';
 import { CommandError } from './command.ts';
 
 const DATABASE = 'state.db';

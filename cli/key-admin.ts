@@ -6,9 +6,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { printable } from '../core/printable.ts';
-import { migrate, openDatabase, type Database } from '../core/storage/database.ts';
-import { findRemedy } from '../core/storage/disk-fault.ts';
-import { durableNow } from '../core/storage/durable-clock.ts';
+import { openDatabase, type Database } from '../storage/database.ts';
+import { findRemedy } from '../storage/disk-fault.ts';
+import { durableNow } from '../storage/durable-clock.ts';
 import {
   encodeKey,
   keyResourceSchema,
@@ -109,7 +109,7 @@ function databaseAdmin(context: CommandContext): KeyAdmin {
 export function listHere(home: string): readonly KeyResource[] {
   if (!hasDatabase(home)) return [];
   return withDatabase(home, (database) =>
-    createAccessKeyTable(database, migrate)
+    createAccessKeyTable(database)
       .list()
       .map((key) => encodeKey(key, durableNow(database, Date.now()))),
   );
@@ -119,7 +119,7 @@ export function listHere(home: string): readonly KeyResource[] {
 export async function verifyHere(context: CommandContext, token: string): Promise<AccessKeyVerdict> {
   const identity = await openIdentity(await identityOptions(context));
   return withDatabase(context.home, (database) => {
-    const table = { ...createAccessKeyTable(database, migrate), touch: () => undefined };
+    const table = { ...createAccessKeyTable(database), touch: () => undefined };
     return createAccessKeyCheck({ table, identity, nowS: () => Math.floor(durableNow(database, Date.now()) / 1000) })(
       token,
     );

@@ -4,7 +4,7 @@ import { SettingsError } from '../core/config/settings.ts';
 import { HomeError } from '../core/config/home-error.ts';
 import { homeFolder } from '../core/config/home.ts';
 import { secureHome } from '../core/config/secure-home.ts';
-import { NewerDatabaseError } from '../core/storage/schema-versions.ts';
+import { NewerDatabaseError } from '../storage/schema-versions.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
 import { StartError } from '../service/start.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';

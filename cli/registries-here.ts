@@ -1,7 +1,7 @@
 /** What belongs to the identity of this `SVC_HOME`, for a command that does the service's work while none runs. */
 import { lockHome } from '../core/config/home.ts';
-import { openDatabase } from '../core/storage/database.ts';
-import { durableNow } from '../core/storage/durable-clock.ts';
+import { openDatabase } from '../storage/database.ts';
+import { durableNow } from '../storage/durable-clock.ts';
 import { openOrCreateIdentity } from '../identity/node/open-identity.ts';
 import { identityOptions } from '../service/identity-options.ts';
 import { openRegistries, type Registries } from '../service/registries.ts';

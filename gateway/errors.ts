@@ -3,7 +3,7 @@
  * `ServiceError` were written for its reader; every other error is ours to read, in the log, and says nothing outside.
  */
 import { ServiceError, type ServiceErrorCode } from '../core/errors.ts';
-import { findDiskFault, type FoundDiskFault } from '../core/storage/disk-fault.ts';
+import { findDiskFault, type FoundDiskFault } from '../storage/disk-fault.ts';
 import type { AccessClass, Refusal } from './policy.ts';
 
 /** Failures that the gateway itself finds, before any of its handlers runs. */

@@ -8,7 +8,7 @@ import type { LocalInference } from '../core/inference/local-inference.ts';
 import type { ModelCatalog } from '../core/inference/model-catalog.ts';
 import type { ModelDetailsReader } from '../core/inference/model-details.ts';
 import type { ModelDigests } from '../core/inference/model-digests.ts';
-import type { StorageHealth } from '../core/storage/storage-health.ts';
+import type { StorageHealth } from '../storage/storage-health.ts';
 import type { ResponseStore } from '../core/responses/response-store.ts';
 import type { GatewayFacts } from '../identity/pairing.ts';
 import type { GatewayKey } from '../identity/secret-keys.ts';

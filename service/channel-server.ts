@@ -1,6 +1,6 @@
 /** The channel server of paired devices. */
 import { describeError } from '../core/describe-error.ts';
-import { findDiskFault } from '../core/storage/disk-fault.ts';
+import { findDiskFault } from '../storage/disk-fault.ts';
 import { findTarget, routeBodyBytes } from '../gateway/find-target.ts';
 import { lazyChannelServer } from '../gateway/sealed/lazy-channel-server.ts';
 import type { ChannelServerOptions, ChannelServer } from '../gateway/sealed/channel-server.ts';

@@ -5,9 +5,9 @@
 import type { AuditLog } from '../core/audit/audit-log.ts';
 import { createRefusalTally, type RefusalTally } from '../core/audit/refusal-tally.ts';
 import { SettingsError } from '../core/config/settings.ts';
-import type { Database } from '../core/storage/database.ts';
-import { findDiskFault } from '../core/storage/disk-fault.ts';
-import type { StorageHealth } from '../core/storage/storage-health.ts';
+import type { Database } from '../storage/database.ts';
+import { findDiskFault } from '../storage/disk-fault.ts';
+import type { StorageHealth } from '../storage/storage-health.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { identityUnavailable, type AccessKeySource, type Pairings } from '../gateway/access-key-source.ts';
 import type { AccessKeyRegistry } from '../identity/node/access-key-registry.ts';

@@ -2,7 +2,7 @@
  * An unexpected error in words: its type, and the line of our code. Its message is left out, since it may quote a prompt
  * or a key.
  */
-import { findDiskFault } from '../core/storage/disk-fault.ts';
+import { findDiskFault } from '../storage/disk-fault.ts';
 
 /** One line for the owner. */
 export function internalErrorText(error: unknown): string {

@@ -1,7 +1,7 @@
 /** The audit log, the access keys and the pairings of one database, wired to each other. */
 import { randomBytes } from 'node:crypto';
 import { createAuditLog, type AuditLog } from '../core/audit/audit-log.ts';
-import { migrate, type Database } from '../core/storage/database.ts';
+import type { Database } from '../storage/database.ts';
 import type { Pairings } from '../gateway/access-key-source.ts';
 import { createAuditSeal } from '../identity/audit-seal.ts';
 import { createAccessKeyRegistry, type AccessKeyRegistry } from '../identity/node/access-key-registry.ts';
@@ -31,7 +31,7 @@ export function openRegistries(options: RegistriesOptions): Registries {
   const listeners = new Set<() => void>();
   const onChange = (): void => listeners.forEach((listener) => listener());
   const audit = createAuditLog({ database, seal: createAuditSeal(identity.auditKey()), now: Date.now });
-  const common = { database, migrate, identity, now, randomBytes };
+  const common = { database, identity, now, randomBytes };
   const keys = createAccessKeyRegistry({ ...common, postpone, record: (event) => audit.append(event) });
   const devices = createDeviceRegistry({
     ...common,

@@ -2,8 +2,8 @@
 import { tagDay } from '../channel/relay-tag.ts';
 import type { RoutingId } from '../channel/keys.ts';
 import { describeError } from '../core/describe-error.ts';
-import { migrate, type Database } from '../core/storage/database.ts';
-import { findDiskFault, remedyOf } from '../core/storage/disk-fault.ts';
+import type { Database } from '../storage/database.ts';
+import { findDiskFault, remedyOf } from '../storage/disk-fault.ts';
 import type { SetTimer } from '../core/timer.ts';
 import type { Pairings } from '../gateway/access-key-source.ts';
 import type { Relays, RelayState } from '../gateway/relays.ts';
@@ -96,7 +96,7 @@ function openAll(
   options: RelayTunnelsOptions & { readonly channelServer: RelayedChannelServer },
 ): readonly OpenTunnel[] {
   const { database, channelServer, environment, say, now, setTimer, random } = options;
-  const epochs = createRelayEpochs({ database, migrate, now });
+  const epochs = createRelayEpochs({ database, now });
   return options.origins.map((origin) => {
     const key = identity.relayKey(origin);
     const lingering = new LingeringTags({

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { writeRunFile } from '../core/config/home.ts';
 import type { Settings } from '../core/config/settings.ts';
-import { BUSY_TIMEOUT_MS, setBusyTimeout } from '../core/storage/database.ts';
+import { BUSY_TIMEOUT_MS, setBusyTimeout } from '../storage/database.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import type { Listener, Place } from '../gateway/listener.ts';
 import { createLiveRequests } from '../gateway/live-requests.ts';

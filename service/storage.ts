@@ -1,8 +1,8 @@
 /** Where things are kept, whether they can be at the moment, and the time by which they expire. */
-import { BUSY_TIMEOUT_MS, openDatabase, probeWrite, setBusyTimeout, type Database } from '../core/storage/database.ts';
-import { findDiskFault } from '../core/storage/disk-fault.ts';
-import { openDurableClock } from '../core/storage/durable-clock.ts';
-import { createStorageHealth, type StorageHealth } from '../core/storage/storage-health.ts';
+import { BUSY_TIMEOUT_MS, openDatabase, probeWrite, setBusyTimeout, type Database } from '../storage/database.ts';
+import { findDiskFault } from '../storage/disk-fault.ts';
+import { openDurableClock } from '../storage/durable-clock.ts';
+import { createStorageHealth, type StorageHealth } from '../storage/storage-health.ts';
 import { reasonOf } from './internal-error.ts';
 import type { Start } from './start.ts';
 

@@ -9,7 +9,7 @@ import {
   type AuditVerdict,
 } from '../../core/audit/audit-log.ts';
 import { printable } from '../../core/printable.ts';
-import { openDatabase, type Database } from '../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../storage/database.ts';
 import { createAuditSeal } from '../../identity/audit-seal.ts';
 import { openIdentity } from '../../identity/node/open-identity.ts';
 import { UsageError, type Command, type CommandContext, type CommandInput, type ExitCode } from '../command.ts';

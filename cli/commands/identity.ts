@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { createAuditLog } from '../../core/audit/audit-log.ts';
 import { lockHome } from '../../core/config/home.ts';
-import { openDatabase } from '../../core/storage/database.ts';
+import { openDatabase } from '../../storage/database.ts';
 import { createAuditSeal } from '../../identity/audit-seal.ts';
 import { findBackup, formatBackup } from '../../identity/recovery-phrase.ts';
 import { gatewayFingerprint } from '../../identity/gateway-name.ts';

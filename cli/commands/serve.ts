@@ -2,7 +2,7 @@
 import { flushCompileCache } from 'node:module';
 import { lockHome, readRunFile, removeRunFile } from '../../core/config/home.ts';
 import { readSettingsFile, resolveSettings, type Settings } from '../../core/config/settings.ts';
-import { trustClock } from '../../core/storage/durable-clock.ts';
+import { trustClock } from '../../storage/durable-clock.ts';
 import { setProcessTimer } from '../../core/timer.ts';
 import { reachableUrls } from '../../service/addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from '../command.ts';

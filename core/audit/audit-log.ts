@@ -4,7 +4,7 @@
  *
  * What it can't show: that the whole database was replaced by an older copy of itself, or deleted.
  */
-import type { Database } from '../storage/database.ts';
+import type { Database } from '../../storage/database.ts';
 import { EMPTY_HEAD, hashOfRow, isSame, isSealOfHead, sealOfHead, type AuditHead, type Seal } from './audit-chain.ts';
 import { encodeAuditEntry, findAuditEntry, type AuditEntry } from './audit-entry.ts';
 import {

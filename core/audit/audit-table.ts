@@ -1,5 +1,5 @@
 /** The tables of the audit log: rows that are only ever added, and one that says where they end. */
-import { migrate, type Database } from '../storage/database.ts';
+import { migrate, type Database } from '../../storage/database.ts';
 import type { AuditHead, ChainedRow } from './audit-chain.ts';
 
 const MIGRATIONS = [

@@ -2,8 +2,8 @@
  * What was worked out about a model file, kept in `state.db` for as long as the file stays what it was: the same path,
  * size and time of change. A file that changed is simply not found; its new entry takes the old one's place.
  */
-import { migrate, type Database } from '../storage/database.ts';
-import { findDiskFault } from '../storage/disk-fault.ts';
+import { migrate, type Database } from '../../storage/database.ts';
+import { findDiskFault } from '../../storage/disk-fault.ts';
 import type { InstalledModel } from './model-catalog.ts';
 
 type CachedFile = Pick<InstalledModel, 'path' | 'sizeBytes' | 'modifiedAtMs'>;

@@ -6,7 +6,7 @@
  */
 import { stat } from 'node:fs/promises';
 import * as z from 'zod';
-import type { Database } from '../storage/database.ts';
+import type { Database } from '../../storage/database.ts';
 import { createFileCache } from './file-cache.ts';
 import { memoryFacts, memoryFactsSchema } from './memory-facts.ts';
 import { generatesText } from './model-capabilities.ts';

@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import type { Database } from '../storage/database.ts';
+import type { Database } from '../../storage/database.ts';
 import { createFileCache, type FileCache } from './file-cache.ts';
 import type { InstalledModel } from './model-catalog.ts';
 import { modelFiles } from './model-files.ts';

@@ -7,7 +7,7 @@
  * An owner sees nothing of another's, and can push out no response but their own. Of owners that are guests there may
  * be any number: they have room together, and where that is full nothing more of theirs is stored until some expires.
  */
-import { migrate, type Database } from '../storage/database.ts';
+import { migrate, type Database } from '../../storage/database.ts';
 
 /** How long a response can be asked for. */
 export const RESPONSE_LIFETIME_MS = 24 * 60 * 60 * 1000;

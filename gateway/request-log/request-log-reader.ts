@@ -1,5 +1,5 @@
 /** The request log as it is asked: rows, and figures over them. */
-import type { Database } from '../../core/storage/database.ts';
+import type { Database } from '../../storage/database.ts';
 import type { RequestFilter } from './request-query.ts';
 
 /** A row as it is shown, by `GET /admin/requests` and by `postern logs --json`. */

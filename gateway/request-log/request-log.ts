@@ -8,8 +8,8 @@
  * out each other, not what the owner wants to see.
  */
 import { HomeError } from '../../core/config/home-error.ts';
-import { migrate, openDatabaseToRead, versionOf, type Database } from '../../core/storage/database.ts';
-import { findDiskFault } from '../../core/storage/disk-fault.ts';
+import { migrate, openDatabaseToRead, versionOf, type Database } from '../../storage/database.ts';
+import { findDiskFault } from '../../storage/disk-fault.ts';
 import { setProcessTimer, type SetTimer } from '../../core/timer.ts';
 import type { RequestEntry } from './request-entry.ts';
 import { createRequestLogReader, type RequestLogReader } from './request-log-reader.ts';

@@ -1,5 +1,5 @@
 /** `/admin/keys`: makes, lists and revokes access keys, for the owner at this machine. */
-import { reasonOf } from '../../core/storage/disk-fault.ts';
+import { reasonOf } from '../../storage/disk-fault.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';

@@ -9,7 +9,7 @@ import {
   type StoredResponse,
 } from '../../core/responses/response-store.ts';
 import { inTurns, type Steps } from '../../core/steps.ts';
-import { findDiskFault } from '../../core/storage/disk-fault.ts';
+import { findDiskFault } from '../../storage/disk-fault.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
 import { isGuest, ownerOf, type Caller } from '../caller.ts';
 import { RequestError, type OutwardError } from '../errors.ts';

@@ -2,7 +2,7 @@
 import { formatBase64url } from '../../channel/base64url.ts';
 import { concatBytes } from '../../channel/bytes.ts';
 import type { CallHead, CallReference, HeaderList, RequestHead } from '../../channel/head.ts';
-import type { Database } from '../../core/storage/database.ts';
+import type { Database } from '../../storage/database.ts';
 import type { SetTimer } from '../../core/timer.ts';
 import type { DeviceRecord } from '../../identity/node/device-registry.ts';
 import { CONFIRM_PATH, encodeGatewayFacts, HOME_PATH } from '../../identity/pairing.ts';

@@ -6,8 +6,8 @@ import { createHash, type Hash } from 'node:crypto';
 import { equalBytes } from '../../channel/bytes.ts';
 import type { CallReference, HeaderList, RequestHead } from '../../channel/head.ts';
 import { asSessionId } from '../../channel/keys.ts';
-import { migrate, type Database } from '../../core/storage/database.ts';
-import { findDiskFault } from '../../core/storage/disk-fault.ts';
+import { migrate, type Database } from '../../storage/database.ts';
+import { findDiskFault } from '../../storage/disk-fault.ts';
 import { createUnwrittenActions } from './unwritten-actions.ts';
 
 /** 125 minutes: a session takes calls for 120. */

@@ -9,7 +9,8 @@ import { addressOf } from '../address.ts';
 import type { RandomBytes } from '../sealed-column.ts';
 import type { SigningKey } from '../secret-keys.ts';
 import { createAccessKeyCheck, signerOf, type AccessKeyVerdict, type Issuers } from './access-key-check.ts';
-import { createAccessKeyTable, type AccessKeyRecord, type Database, type Migrate } from './access-key-table.ts';
+import type { Database } from '../../storage/database.ts';
+import { createAccessKeyTable, type AccessKeyRecord } from './access-key-table.ts';
 import {
   createKeyRevocation,
   UNKNOWN_REVOCATION,
@@ -85,7 +86,6 @@ export interface AccessKeyRegistry {
 
 interface RegistryOptions {
   readonly database: Database;
-  readonly migrate: Migrate;
   readonly identity: Issuers;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -97,7 +97,7 @@ interface RegistryOptions {
 
 export function createAccessKeyRegistry(options: RegistryOptions): AccessKeyRegistry {
   const { database, identity, now, randomBytes, record } = options;
-  const table = createAccessKeyTable(database, options.migrate);
+  const table = createAccessKeyTable(database);
   const nowS = (): number => Math.floor(now() / 1000);
   const revocation = createKeyRevocation({
     database,

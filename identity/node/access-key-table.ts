@@ -1,12 +1,7 @@
 /** What is kept of access keys: everything about them but the keys themselves. */
-import type Sqlite from 'better-sqlite3';
+import { migrate, type Database } from '../../storage/database.ts';
 import type { Scope } from '../access-claims.ts';
 import { findAddress, type Address } from '../address.ts';
-
-export type Database = Sqlite.Database;
-
-/** Brings a module's tables up to date; `core/storage/database.ts` has it. */
-export type Migrate = (database: Database, module: string, migrations: readonly string[]) => void;
 
 export interface AccessKeyRecord {
   readonly kid: string;
@@ -52,7 +47,7 @@ export interface AccessKeyTable {
   touch(kid: string, atS: number): void;
 }
 
-export function createAccessKeyTable(database: Database, migrate: Migrate): AccessKeyTable {
+export function createAccessKeyTable(database: Database): AccessKeyTable {
   migrate(database, 'access_keys', MIGRATIONS);
   const insert = database.prepare<[Readonly<Record<string, string | number | null>>]>(
     `INSERT INTO access_keys VALUES (@kid, @scope, @issuer, @agentIndex, @label, @issuedAtS, @expiresAtS,

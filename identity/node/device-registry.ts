@@ -7,7 +7,7 @@ import { isLabel, type Scope } from '../access-claims.ts';
 import type { DeviceDescription, GatewayFacts } from '../pairing.ts';
 import { createColumnCipher, type RandomBytes } from '../sealed-column.ts';
 import type { AccessKeyRegistry } from './access-key-registry.ts';
-import type { Database, Migrate } from './access-key-table.ts';
+import type { Database } from '../../storage/database.ts';
 import { createDeviceTable, pskPlace, recordOf, type DeviceRow, type DeviceTable } from './device-table.ts';
 import { createInviteTable, type InviteTable } from './invite-table.ts';
 import { createAdmission } from './new-device.ts';
@@ -110,7 +110,6 @@ export type DeviceEvent =
 
 export interface DeviceRegistryOptions {
   readonly database: Database;
-  readonly migrate: Migrate;
   readonly identity: Pick<Identity, 'columnKey'>;
   readonly keys: Pick<AccessKeyRegistry, 'create' | 'revoke' | 'isRefused' | 'markRevoked' | 'endUnder' | 'join'>;
   /** Milliseconds since 1970. */
@@ -124,9 +123,9 @@ export interface DeviceRegistryOptions {
 
 /** From here on, a device goes with its grant: `keys.revoke` of the one revokes the other. */
 export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegistry {
-  const { database, migrate, keys, now, record } = options;
-  const devices = createDeviceTable(database, migrate);
-  const invites = createInviteTable(database, migrate);
+  const { database, keys, now, record } = options;
+  const devices = createDeviceTable(database);
+  const invites = createInviteTable(database);
   const cipher = createColumnCipher(options.identity.columnKey(), options.randomBytes);
   const crypto = nobleCrypto(options.randomBytes);
   const nowS = (): number => Math.floor(now() / 1000);

@@ -4,7 +4,8 @@
  */
 import { asPublicKey } from '../../channel/keys.ts';
 import type { ColumnPlace } from '../sealed-column.ts';
-import { scopeOfRow, type Database, type Migrate } from './access-key-table.ts';
+import { migrate, type Database } from '../../storage/database.ts';
+import { scopeOfRow } from './access-key-table.ts';
 import type { DeviceRecord } from './device-registry.ts';
 
 export interface DeviceRow {
@@ -76,7 +77,7 @@ export interface DeviceTable {
 }
 
 /** The tables of the access keys have to be there. */
-export function createDeviceTable(database: Database, migrate: Migrate): DeviceTable {
+export function createDeviceTable(database: Database): DeviceTable {
   migrate(database, 'devices', MIGRATIONS);
   const insert = database.prepare<[NewDevice]>(
     `INSERT INTO devices VALUES (@id, @staticKey, @kid, @bearerKid, @name, @platform, @model, @protocolVersion,

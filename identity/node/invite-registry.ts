@@ -8,7 +8,7 @@ import { nobleCrypto } from '../../channel/noble.ts';
 import { TAG_BYTES } from '../../channel/relay-tag.ts';
 import { createColumnCipher, type RandomBytes } from '../sealed-column.ts';
 import { signerOf, type Issuers } from './access-key-check.ts';
-import type { Database, Migrate } from './access-key-table.ts';
+import type { Database } from '../../storage/database.ts';
 import { createDeviceTable } from './device-table.ts';
 import { createInviteTable, placeOf, type InviteRow, type InviteTable } from './invite-table.ts';
 import type { Identity } from './open-identity.ts';
@@ -74,7 +74,6 @@ export class TooManyInvites extends Error {
 
 interface RegistryOptions {
   readonly database: Database;
-  readonly migrate: Migrate;
   readonly identity: Issuers & Pick<Identity, 'columnKey'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -84,9 +83,9 @@ interface RegistryOptions {
 }
 
 export function createInviteRegistry(options: RegistryOptions): InviteRegistry {
-  const { database, migrate, identity, now, randomBytes, onChange = () => {} } = options;
-  const table = createInviteTable(database, migrate);
-  const devices = createDeviceTable(database, migrate);
+  const { database, identity, now, randomBytes, onChange = () => {} } = options;
+  const table = createInviteTable(database);
+  const devices = createDeviceTable(database);
   const cipher = createColumnCipher(identity.columnKey(), randomBytes);
   const crypto = nobleCrypto(randomBytes);
   const nowS = (): number => Math.floor(now() / 1000);

@@ -1,6 +1,6 @@
 /** What is kept of invites: never the secret, and what is derived from it sealed, for as long as it is good for anything. */
 import type { ColumnPlace } from '../sealed-column.ts';
-import type { Database, Migrate } from './access-key-table.ts';
+import { migrate, type Database } from '../../storage/database.ts';
 
 export interface InviteRow {
   /** `inviteId` in hexadecimal. */
@@ -70,7 +70,7 @@ export interface InviteTable {
   prune(atS: number, forgetS: number): void;
 }
 
-export function createInviteTable(database: Database, migrate: Migrate): InviteTable {
+export function createInviteTable(database: Database): InviteTable {
   migrate(database, 'invites', MIGRATIONS);
   const insert = database.prepare<[NewInvite]>(
     `INSERT INTO invites VALUES (@id, @agentIndex, @needsApproval, @withBearerKey, @createdAtS, @expiresAtS,

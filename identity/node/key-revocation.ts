@@ -2,7 +2,8 @@
  * How keys are revoked: refused in memory first, then what goes on under them is told to end, then it is written. So neither
  * a disk that is full nor anything that hangs keeps a revoked key alive.
  */
-import type { AccessKeyTable, Database } from './access-key-table.ts';
+import type { Database } from '../../storage/database.ts';
+import type { AccessKeyTable } from './access-key-table.ts';
 
 /**
  * Ends what goes on under these keys, and takes no longer than it has to. Called when they are refused already and before

@@ -2,7 +2,7 @@
  * How often this gateway has registered at each relay, as a number that only grows: the newest registration wins, and one
  * that somebody recorded is never the newest.
  */
-import type { Database, Migrate } from './access-key-table.ts';
+import { migrate, type Database } from '../../storage/database.ts';
 
 const MIGRATIONS = [
   `CREATE TABLE relay_epochs (
@@ -18,12 +18,11 @@ export interface RelayEpochs {
 
 interface EpochOptions {
   readonly database: Database;
-  readonly migrate: Migrate;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
 
-export function createRelayEpochs({ database, migrate, now }: EpochOptions): RelayEpochs {
+export function createRelayEpochs({ database, now }: EpochOptions): RelayEpochs {
   migrate(database, 'relay_epochs', MIGRATIONS);
   const advance = database
     .prepare<[string, number], number>(

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { listAuditRecords } from '../../core/audit/audit-log.ts';
 import { readSettingsFile } from '../../core/config/settings.ts';
-import { openDatabase } from '../../core/storage/database.ts';
+import { openDatabase } from '../../storage/database.ts';
 import { openOrCreateIdentity } from '../../identity/node/open-identity.ts';
 import { storeOptions } from '../identity/node/home.ts';
 import { isThorough } from '../support/sampling.ts';

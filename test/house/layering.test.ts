@@ -31,15 +31,23 @@ const ROOMS: Readonly<Record<string, Room>> = {
     packages: [/^@noble\//, /^@scure\/bip39/],
     why: 'pairing is a handshake that ends in a key; devices read keys too, so it runs in a browser',
   },
+  storage: {
+    mayImport: [],
+    packages: [/^better-sqlite3$/, /^node:/],
+    why: 'the ground that whatever keeps something stands on',
+  },
   'identity/node': {
-    mayImport: ['identity', 'channel'],
+    mayImport: ['identity', 'channel', 'storage'],
     why: 'where identity meets the machine: the credential store, the vault file, the list of keys',
   },
   core: {
-    mayImport: [],
+    mayImport: ['storage'],
     why: 'usable as a library, with no route to authority: it serves no HTTP, knows no key, no caller',
   },
-  gateway: { mayImport: ['channel', 'channel/node', 'identity', 'identity/node', 'core'], why: 'the only door' },
+  gateway: {
+    mayImport: ['channel', 'channel/node', 'identity', 'identity/node', 'storage', 'core'],
+    why: 'the only door',
+  },
   'relay/wire': {
     mayImport: [],
     packages: [],
@@ -79,6 +87,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'channel/node',
       'identity',
       'identity/node',
+      'storage',
       'core',
       'gateway',
       'relay-client',
@@ -92,6 +101,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'channel/node',
       'identity',
       'identity/node',
+      'storage',
       'core',
       'gateway',
       'relay',

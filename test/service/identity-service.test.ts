@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createIdentityService } from '../../service/identity-service.ts';
 import { listAuditRecords } from '../../core/audit/audit-log.ts';
-import { openDatabase, type Database } from '../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../storage/database.ts';
 import { addressOf } from '../../identity/address.ts';
 import { deriveAgentKey } from '../../identity/agent-key.ts';
 import type { Identity } from '../../identity/node/open-identity.ts';

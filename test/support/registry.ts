@@ -1,7 +1,6 @@
 /** A registry of access keys over a database in memory. */
 import { randomBytes } from 'node:crypto';
 import Sqlite from 'better-sqlite3';
-import { migrate } from '../../core/storage/database.ts';
 import { deriveAgentKey } from '../../identity/agent-key.ts';
 import { createAccessKeyRegistry, type AccessKeyRegistry } from '../../identity/node/access-key-registry.ts';
 import { asMasterKey } from '../../identity/secret-keys.ts';
@@ -12,7 +11,6 @@ export function keysOfMemory(now: () => number): AccessKeyRegistry {
   const master = asMasterKey(randomBytes(32));
   return createAccessKeyRegistry({
     database,
-    migrate,
     identity: { masterKey: () => master, agentKey: (index) => deriveAgentKey(master, index) },
     now,
     randomBytes,

@@ -1,7 +1,7 @@
 /** Whether the clock can be right: keys expire by it, and a relay knows devices by the day. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openDatabaseToRead } from '../../../core/storage/database.ts';
+import { openDatabaseToRead } from '../../../storage/database.ts';
 import { clockLagText, type ClockLag } from '../../clock-lag.ts';
 import type { Check } from './check.ts';
 

@@ -6,7 +6,7 @@ import { modelCapabilities } from '../../../core/inference/model-capabilities.ts
 import type { InstalledModel, ModelCatalog } from '../../../core/inference/model-catalog.ts';
 import { createModelDetailsReader, type ModelDetails } from '../../../core/inference/model-details.ts';
 import { availableMemoryBytes } from '../../../core/inference/system-memory.ts';
-import { openDatabase } from '../../../core/storage/database.ts';
+import { openDatabase } from '../../../storage/database.ts';
 import { CommandError, UsageError, type CommandContext } from '../../command.ts';
 import { openModelCatalog } from '../../../service/model-catalog.ts';
 

@@ -13,7 +13,7 @@ import {
   type AuditLog,
   type AuditVerdict,
 } from '../../../core/audit/audit-log.ts';
-import { openDatabase, type Database } from '../../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../../storage/database.ts';
 import { createAuditSeal } from '../../../identity/audit-seal.ts';
 import { asAuditKey } from '../../../identity/secret-keys.ts';
 import { runs } from '../../support/sampling.ts';

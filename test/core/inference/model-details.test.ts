@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { memoryFacts } from '../../../core/inference/memory-facts.ts';
 import { createModelCatalog, type InstalledModel } from '../../../core/inference/model-catalog.ts';
 import { createModelDetailsReader } from '../../../core/inference/model-details.ts';
-import { openDatabase, type Database } from '../../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../../storage/database.ts';
 import { ggufBytes } from '../../support/gguf.ts';
 
 const builtInPath = fileURLToPath(new URL('../../../models/foundation/foundation.gguf', import.meta.url));

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createModelCatalog, type InstalledModel } from '../../../core/inference/model-catalog.ts';
 import { createModelDigests, type ModelDigests } from '../../../core/inference/model-digests.ts';
-import { openDatabase, type Database } from '../../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../../storage/database.ts';
 import { until } from '../../support/wait.ts';
 
 /** Every opening of a model file, and how many are open. */

@@ -10,7 +10,7 @@ import {
   type StoredResponse,
   type StoreLimits,
 } from '../../../core/responses/response-store.ts';
-import { openDatabase, type Database } from '../../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../../storage/database.ts';
 import { runs } from '../../support/sampling.ts';
 
 let home: string;

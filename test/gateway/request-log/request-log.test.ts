@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { openDatabase, type Database } from '../../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../../storage/database.ts';
 import { createRequestLog, openRequestLog, type RequestLog } from '../../../gateway/request-log/request-log.ts';
 import type { RequestFilter } from '../../../gateway/request-log/request-query.ts';
 import { requestEntry } from '../../support/request-entry.ts';

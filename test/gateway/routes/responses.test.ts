@@ -9,7 +9,7 @@ import {
   type ModelStreamPart,
 } from '../../../core/inference/model-port.ts';
 import { createResponseStore } from '../../../core/responses/response-store.ts';
-import { openDatabase, type Database } from '../../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../../storage/database.ts';
 import type { Caller } from '../../../gateway/caller.ts';
 import { RequestError } from '../../../gateway/errors.ts';
 import type { Reply, Route, Services } from '../../../gateway/route.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { asSessionId } from '../../../channel/keys.ts';
-import { openDatabase, type Database } from '../../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../../storage/database.ts';
 import {
   createActions,
   startRequestHash,

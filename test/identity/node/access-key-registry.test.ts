@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { asPublicKey } from '../../../channel/keys.ts';
-import { migrate, openDatabase, type Database } from '../../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../../storage/database.ts';
 import { confirmationOf } from '../../../identity/access-claims.ts';
 import { signAccessKey } from '../../../identity/access-key.ts';
 import { addressOf } from '../../../identity/address.ts';
@@ -54,7 +54,7 @@ function registry({
   const opened = openDatabase(home);
   databases.push(opened);
   const now = () => timeMs;
-  return createAccessKeyRegistry({ database: opened, migrate, identity: issuers(signer), now, randomBytes, record });
+  return createAccessKeyRegistry({ database: opened, identity: issuers(signer), now, randomBytes, record });
 }
 
 const refusalOf = (token: string, among = keys) => {
@@ -171,7 +171,7 @@ describe('what does not count', () => {
     expect(refusalOf(token, registry({ signer: stranger }))).toBe('not_ours');
     const elsewhere = temporaryHome();
     const other = openDatabase(elsewhere.home);
-    const options = { database: other, migrate, identity: issuers(master), now: () => timeMs, randomBytes };
+    const options = { database: other, identity: issuers(master), now: () => timeMs, randomBytes };
     const theirs = createAccessKeyRegistry({ ...options, record: () => undefined });
     expect(refusalOf(theirs.create({}).token)).toBe('not_ours');
     other.close();
@@ -324,7 +324,6 @@ describe('where the disk takes nothing', () => {
     const waiting: (() => void)[] = [];
     const made = createAccessKeyRegistry({
       database: opened,
-      migrate,
       identity: issuers(master),
       now: () => timeMs,
       randomBytes,

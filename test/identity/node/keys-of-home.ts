@@ -1,7 +1,7 @@
 /** The access keys and the audit log of a folder, wired as the program wires them, with a master key that is known. */
 import { randomBytes } from 'node:crypto';
 import { createAuditLog, verifyAuditLog, type AuditVerdict } from '../../../core/audit/audit-log.ts';
-import { migrate, openDatabase, type Database } from '../../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../../storage/database.ts';
 import { deriveAgentKey } from '../../../identity/agent-key.ts';
 import { createAuditSeal } from '../../../identity/audit-seal.ts';
 import { createAccessKeyRegistry, type AccessKeyRegistry } from '../../../identity/node/access-key-registry.ts';
@@ -21,7 +21,6 @@ export function openKeys(home: string): KeysOfHome {
   const audit = createAuditLog({ database, seal, now: Date.now });
   const keys = createAccessKeyRegistry({
     database,
-    migrate,
     identity: { masterKey: () => master, agentKey: (index) => deriveAgentKey(master, index) },
     now: Date.now,
     randomBytes,

@@ -4,7 +4,7 @@ import { deriveInviteKeys } from '../../../channel/invite.ts';
 import { asPublicKey, type InviteSecret, type PublicKey } from '../../../channel/keys.ts';
 import { nobleCrypto } from '../../../channel/noble.ts';
 import { createAuditLog, verifyAuditLog, type AuditVerdict } from '../../../core/audit/audit-log.ts';
-import { migrate, openDatabase, type Database } from '../../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../../storage/database.ts';
 import { deriveAgentKey } from '../../../identity/agent-key.ts';
 import { createAuditSeal } from '../../../identity/audit-seal.ts';
 import { createAccessKeyRegistry, type AccessKeyRegistry } from '../../../identity/node/access-key-registry.ts';
@@ -47,7 +47,7 @@ interface Opening {
 export function openPairings(home: string, { now = Date.now, onDeviceEvent }: Opening = {}): PairingsOfHome {
   const database = openDatabase(home);
   const audit = createAuditLog({ database, seal, now });
-  const common = { database, migrate, identity, now, randomBytes };
+  const common = { database, identity, now, randomBytes };
   const keys = createAccessKeyRegistry({ ...common, record: (event) => audit.append(event) });
   const record = (event: DeviceEvent): void => {
     onDeviceEvent?.(event);

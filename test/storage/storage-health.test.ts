@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createStorageHealth } from '../../core/storage/storage-health.ts';
-import { createFakeTime } from './fake-time.ts';
+import { createStorageHealth } from '../../storage/storage-health.ts';
+import { createFakeTime } from '../core/fake-time.ts';
 
 const full = () => Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openDatabase, type Database } from '../../core/storage/database.ts';
+import { openDatabase, type Database } from '../../storage/database.ts';
 import {
   durableNow,
   latestTimeMs,
@@ -10,8 +10,8 @@ import {
   STEADY_MS,
   trustClock,
   type DurableClock,
-} from '../../core/storage/durable-clock.ts';
-import { createFakeTime, type FakeTime } from './fake-time.ts';
+} from '../../storage/durable-clock.ts';
+import { createFakeTime, type FakeTime } from '../core/fake-time.ts';
 
 const START_MS = 1_800_000_000_000;
 const DAY_MS = 86_400_000;

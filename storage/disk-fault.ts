@@ -2,8 +2,6 @@
  * What went wrong below a file or the database, told from an error of the system or of SQLite. Every write may end like
  * this; none of it is a mistake of ours, and most of it goes away again.
  */
-import { isRecord } from '../json.ts';
-
 export type DiskFault =
   /** No room, or over the quota. */
   | 'full'
@@ -60,17 +58,23 @@ export interface FoundDiskFault {
 
 /** Looks through the causes of an error, too. @returns undefined for one that is no disk's */
 export function findDiskFault(error: unknown): FoundDiskFault | undefined {
-  if (!isRecord(error)) return undefined;
-  const { code, path } = error;
-  const fault = typeof code === 'string' ? faultOf(code, error) : undefined;
-  if (fault === undefined) return findDiskFault(error['cause']);
+  if (typeof error !== 'object' || error === null) return undefined;
+  const { code, path, syscall, cause } = fieldsOf(error);
+  const fault = typeof code === 'string' ? faultOf(code, syscall) : undefined;
+  if (fault === undefined) return findDiskFault(cause);
   return { fault, code: String(code), path: typeof path === 'string' ? path : undefined };
+}
+
+/** What errors of the system and of SQLite tell beside their words. */
+function fieldsOf(error: object): Readonly<Record<'code' | 'path' | 'syscall' | 'cause', unknown>> {
+  const field = (name: string): unknown => Reflect.get(error, name);
+  return { code: field('code'), path: field('path'), syscall: field('syscall'), cause: field('cause') };
 }
 
 const OF_SOCKETS = new Set<unknown>(['listen', 'bind', 'connect', 'accept', 'getaddrinfo']);
 
 /** A socket may be refused as well, which says nothing of the disk. */
-function faultOf(code: string, { syscall }: Readonly<Record<string, unknown>>): DiskFault | undefined {
+function faultOf(code: string, syscall: unknown): DiskFault | undefined {
   if (code.startsWith('SQLITE_')) return SQLITE_CODES.find(([prefix]) => code.startsWith(prefix))?.[1];
   const fault = SYSTEM_CODES[code];
   return fault === 'not_permitted' && OF_SOCKETS.has(syscall) ? undefined : fault;

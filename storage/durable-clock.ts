@@ -7,7 +7,6 @@
  * certain time passes as the monotonic clock does, whatever the other says.
  */
 import { migrate, versionOf, type Database } from './database.ts';
-import type { SetTimer } from '../timer.ts';
 
 /** How long a clock must go steadily. A machine that gets its time from the network has it by then. */
 export const STEADY_MS = 5 * 60_000;
@@ -36,7 +35,7 @@ interface ClockOptions {
   readonly now: () => number;
   /** Milliseconds that never go back, with fractions. */
   readonly elapsed: () => number;
-  readonly setTimer: SetTimer;
+  readonly setTimer: (delayMs: number, run: () => void) => () => void;
   /** When it could not be kept. It is tried again. */
   readonly onError: (error: unknown) => void;
 }

@@ -2,7 +2,6 @@
  * Whether what has to be kept can be written at the moment. From the first write that fails a small one is tried again
  * and again; when it works, so do the others, and what had to wait is written.
  */
-import type { SetTimer } from '../timer.ts';
 import { findDiskFault, remedyOf, type DiskFault, type FoundDiskFault } from './disk-fault.ts';
 
 /** Between two tries. */
@@ -31,7 +30,7 @@ export interface StorageHealth {
 interface HealthOptions {
   /** A small write to the same disk. @throws where that fails */
   readonly probe: () => void;
-  readonly setTimer: SetTimer;
+  readonly setTimer: (delayMs: number, run: () => void) => () => void;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** Words for the owner, when trouble begins and ends. */
