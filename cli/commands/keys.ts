@@ -102,10 +102,22 @@ async function list({ flags, positionals }: CommandInput, context: CommandContex
 }
 
 function lineOf(key: KeyResource): string {
-  const used = key.last_used_at === null ? 'never used' : `used ${localTime(key.last_used_at)}`;
-  return [key.id, key.status.padEnd(7), forWhat(key), untilWhen(key), used, key.label === null ? '' : quoted(key.label)]
+  return [
+    key.id,
+    key.status.padEnd(7),
+    forWhat(key),
+    untilWhen(key),
+    useOf(key),
+    key.label === null ? '' : quoted(key.label),
+  ]
     .join('  ')
     .trimEnd();
+}
+
+/** A grant is never presented: its device is seen instead. */
+function useOf({ device_bound: isGrant, last_used_at: usedAt }: KeyResource): string {
+  if (isGrant) return 'grant of a device, see "postern devices"';
+  return usedAt === null ? 'never used' : `used ${localTime(usedAt)}`;
 }
 
 async function revoke({ flags, positionals: [id, ...rest] }: CommandInput, context: CommandContext): Promise<ExitCode> {

@@ -281,6 +281,7 @@ describe('devices', () => {
     devices.touch(devices.find(id)!, 'lan');
     if (!isServed) await service.stop();
     expect(await list()).toMatchObject([{ id, name: 'phone', key_id: kid, status: 'active', last_path: 'lan' }]);
+    expect((await service.cli('keys')).stdout).toMatch(/^\S+  active .*grant of a device, see "postern devices"/m);
     expect((await service.cli('devices')).stdout).toMatch(
       /^[0-9a-f]{16} {2}active {3}"phone" \("android", "Pixel"\) {2}for every agent {2}paired .* {2}seen .* over the network\n$/,
     );
