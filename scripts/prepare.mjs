@@ -9,7 +9,18 @@ import { fileURLToPath } from 'node:url';
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** What is served. Tests and benchmarks are compiled by their own commands, so that they can't keep it from starting. */
-const SOURCE_FOLDERS = ['channel', 'identity', 'storage', 'core', 'gateway', 'relay', 'relay-client', 'clients', 'service', 'cli'];
+const SOURCE_FOLDERS = [
+  'channel',
+  'identity',
+  'storage',
+  'core',
+  'gateway',
+  'relay',
+  'relay-client',
+  'clients',
+  'service',
+  'cli',
+];
 const BUILD_STAMP = join(root, 'dist', '.postern-build');
 
 /** Compiles what changed. `tsc --build` is incremental by itself; the stamp saves even starting it. */
