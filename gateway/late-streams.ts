@@ -2,7 +2,7 @@
  * Streams that wait for their turn, or for their model, begin all the same after a while: a client, and whatever is
  * between, sees signs of life then. What goes wrong before that has its status; later it is told in the stream.
  */
-import type { LocalInference } from '../core/inference/local-inference.ts';
+import type { LocalInference } from '../core/inference/local/local-inference.ts';
 import type { LanguageModel, ModelStreamPart } from '../core/inference/model-port.ts';
 import { within, type SetTimer } from '../core/timer.ts';
 

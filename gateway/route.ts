@@ -4,10 +4,10 @@
  */
 import type * as z from 'zod';
 import type { ApprovalQueue } from '../core/approvals/approval-queue.ts';
-import type { LocalInference } from '../core/inference/local-inference.ts';
-import type { ModelCatalog } from '../core/inference/model-catalog.ts';
-import type { ModelDetailsReader } from '../core/inference/model-details.ts';
-import type { ModelDigests } from '../core/inference/model-digests.ts';
+import type { LocalInference } from '../core/inference/local/local-inference.ts';
+import type { ModelCatalog } from '../core/inference/local/model-catalog.ts';
+import type { ModelDetailsReader } from '../core/inference/local/model-details.ts';
+import type { ModelDigests } from '../core/inference/local/model-digests.ts';
 import type { StorageHealth } from '../storage/storage-health.ts';
 import type { ResponseStore } from '../core/responses/response-store.ts';
 import type { GatewayFacts } from '../identity/pairing.ts';

@@ -2,9 +2,9 @@
 import { homedir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Settings } from '../core/config/settings.ts';
-import { createModelCatalog, type ModelCatalog } from '../core/inference/model-catalog.ts';
-import { lmStudioModels } from '../core/inference/model-sources/lm-studio.ts';
-import { ollamaModels } from '../core/inference/model-sources/ollama.ts';
+import { createModelCatalog, type ModelCatalog } from '../core/inference/local/model-catalog.ts';
+import { lmStudioModels } from '../core/inference/local/model-sources/lm-studio.ts';
+import { ollamaModels } from '../core/inference/local/model-sources/ollama.ts';
 import { packageRoot } from './package.ts';
 
 export function openModelCatalog(

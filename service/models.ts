@@ -1,7 +1,7 @@
 /** The models there are, and what answers with them. */
-import { createLocalInference, type LocalInference } from '../core/inference/local-inference.ts';
-import { createModelDetailsReader } from '../core/inference/model-details.ts';
-import { createModelDigests } from '../core/inference/model-digests.ts';
+import { createLocalInference, type LocalInference } from '../core/inference/local/local-inference.ts';
+import { createModelDetailsReader } from '../core/inference/local/model-details.ts';
+import { createModelDigests } from '../core/inference/local/model-digests.ts';
 import type { Services } from '../gateway/route.ts';
 import { openModelCatalog } from './model-catalog.ts';
 import { inferenceOptions } from './options.ts';

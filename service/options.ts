@@ -1,7 +1,7 @@
 /** What the settings say, as the parts of the service take it. */
 import type { Settings } from '../core/config/settings.ts';
-import type { LocalInferenceOptions } from '../core/inference/local-inference.ts';
-import type { SamplingDefaults } from '../core/inference/runner/protocol.ts';
+import type { LocalInferenceOptions } from '../core/inference/local/local-inference.ts';
+import type { SamplingDefaults } from '../core/inference/local/runner/protocol.ts';
 import type { GatewayOptions } from '../gateway/server.ts';
 import { machineNames } from './addresses.ts';
 import { packageRoot } from './package.ts';
@@ -27,7 +27,7 @@ export function inferenceOptions(
 ): Omit<LocalInferenceOptions, 'catalog' | 'memoryFacts' | 'onRunnerCrash'> {
   const keepLoadedMinutes = settings['inference.keepLoadedMinutes'];
   return {
-    runnerEntry: new URL('dist/core/inference/runner/main.js', packageRoot),
+    runnerEntry: new URL('dist/core/inference/local/runner/main.js', packageRoot),
     threads: settings['inference.threads'] ?? undefined,
     contextTokens: settings['inference.contextTokens'],
     gpu: settings['inference.gpu'],

@@ -12,7 +12,7 @@ export async function withScriptedRunner(settings: Readonly<Record<string, unkno
     await symlink(fileURLToPath(new URL(name, root)), join(folder, name));
   }
   const scripted = fileURLToPath(new URL('./scripted-runner.js', import.meta.url));
-  await copyFile(scripted, join(folder, 'dist/core/inference/runner/main.js'));
+  await copyFile(scripted, join(folder, 'dist/core/inference/local/runner/main.js'));
   const service = await startService({ program: join(folder, 'dist/postern/bin.js'), settings });
   return {
     ...service,

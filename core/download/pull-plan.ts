@@ -1,7 +1,7 @@
 /** What has to be fetched for a model that a user named: which files, from where, to where, how large. */
 import { basename, join } from 'node:path';
 import { parseGgufShardFilename } from '@huggingface/gguf';
-import { modelFiles } from '../inference/model-files.ts';
+import { modelFiles } from '../inference/local/model-files.ts';
 import { DownloadError } from './download-error.ts';
 import type { FileToFetch } from './fetch-file.ts';
 import type { HttpClient } from './http-client.ts';

@@ -1,6 +1,6 @@
 /** Reads a model's header from where the model lies, a few megabytes of it, so that nobody fetches what won't run. */
 import { gguf } from '@huggingface/gguf';
-import { memoryFacts, type MemoryFacts } from '../inference/memory-facts.ts';
+import { memoryFacts, type MemoryFacts } from '../inference/local/memory-facts.ts';
 import { DownloadError } from './download-error.ts';
 import type { HttpClient } from './http-client.ts';
 import type { PullPlan } from './pull-plan.ts';

@@ -1,8 +1,8 @@
 /** `GET /` and `GET /health`. Everything in here is at hand when asked for, so that neither can ever hang. */
 import { readdir } from 'node:fs/promises';
-import { MAX_CALLS } from '../../core/inference/local-inference.ts';
+import { MAX_CALLS } from '../../core/inference/local/local-inference.ts';
 import { reasonOf } from '../../storage/disk-fault.ts';
-import { availableMemoryBytes } from '../../core/inference/system-memory.ts';
+import { availableMemoryBytes } from '../../core/inference/local/system-memory.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { encodeRelay } from '../relays.ts';
 import type { Route, Services } from '../route.ts';

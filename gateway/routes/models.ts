@@ -1,5 +1,5 @@
 /** The models there are: `GET /v1/models`, `GET /v1/models/{id}`. */
-import type { InstalledModel } from '../../core/inference/model-catalog.ts';
+import type { InstalledModel } from '../../core/inference/local/model-catalog.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import type { Route } from '../route.ts';
 import { encodeOpenAiError } from '../wire/openai-error.ts';

@@ -1,8 +1,8 @@
 /** What models there are, in Ollama's words: `GET /api/tags`, `POST /api/show`, `GET /api/ps`, `GET /api/version`. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceError } from '../../core/errors.ts';
-import type { InstalledModel } from '../../core/inference/model-catalog.ts';
-import type { ResidentModel } from '../../core/inference/residency.ts';
+import type { InstalledModel } from '../../core/inference/local/model-catalog.ts';
+import type { ResidentModel } from '../../core/inference/local/residency.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../bounds.ts';
 import { isOwner } from '../caller.ts';
 import type { Route, Services } from '../route.ts';

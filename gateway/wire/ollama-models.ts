@@ -4,8 +4,8 @@
  * The contract wins over Ollama in two things: a digest begins with `sha256:`, and `capabilities` leaves `tools` out.
  */
 import * as z from 'zod';
-import type { InstalledModel } from '../../core/inference/model-catalog.ts';
-import type { ModelDetails } from '../../core/inference/model-details.ts';
+import type { InstalledModel } from '../../core/inference/local/model-catalog.ts';
+import type { ModelDetails } from '../../core/inference/local/model-details.ts';
 import { RequestError } from '../errors.ts';
 import { parseBody } from '../json-body.ts';
 

@@ -1,4 +1,4 @@
-import type { MemoryFit } from '../../../core/inference/memory-fit.ts';
+import type { MemoryFit } from '../../../core/inference/local/memory-fit.ts';
 import { formatBytes } from '../../format-bytes.ts';
 
 /** A verdict with the figures that it comes from. */

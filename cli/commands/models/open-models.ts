@@ -1,11 +1,11 @@
 /** What the actions of `postern models` work with. */
 import { readSettingsFile, resolveSettings, type Settings } from '../../../core/config/settings.ts';
 import { ServiceError } from '../../../core/errors.ts';
-import { judgeFit, type MemoryFit } from '../../../core/inference/memory-fit.ts';
-import { modelCapabilities } from '../../../core/inference/model-capabilities.ts';
-import type { InstalledModel, ModelCatalog } from '../../../core/inference/model-catalog.ts';
-import { createModelDetailsReader, type ModelDetails } from '../../../core/inference/model-details.ts';
-import { availableMemoryBytes } from '../../../core/inference/system-memory.ts';
+import { judgeFit, type MemoryFit } from '../../../core/inference/local/memory-fit.ts';
+import { modelCapabilities } from '../../../core/inference/local/model-capabilities.ts';
+import type { InstalledModel, ModelCatalog } from '../../../core/inference/local/model-catalog.ts';
+import { createModelDetailsReader, type ModelDetails } from '../../../core/inference/local/model-details.ts';
+import { availableMemoryBytes } from '../../../core/inference/local/system-memory.ts';
 import { openDatabase } from '../../../storage/database.ts';
 import { CommandError, UsageError, type CommandContext } from '../../command.ts';
 import { openModelCatalog } from '../../../service/model-catalog.ts';

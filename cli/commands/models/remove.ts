@@ -1,7 +1,7 @@
 import { lstat, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { InstalledModel } from '../../../core/inference/model-catalog.ts';
-import { modelFiles } from '../../../core/inference/model-files.ts';
+import type { InstalledModel } from '../../../core/inference/local/model-catalog.ts';
+import { modelFiles } from '../../../core/inference/local/model-files.ts';
 import { CommandError, type CommandContext, type CommandInput, type ExitCode } from '../../command.ts';
 import { confirm } from '../../confirm.ts';
 import { explainDiskError } from '../../disk-error.ts';

@@ -1,4 +1,4 @@
-import { modelCapabilities } from '../../../core/inference/model-capabilities.ts';
+import { modelCapabilities } from '../../../core/inference/local/model-capabilities.ts';
 import type { CommandContext, CommandInput, ExitCode } from '../../command.ts';
 import { formatBytes } from '../../format-bytes.ts';
 import { fitWords } from './fit-words.ts';

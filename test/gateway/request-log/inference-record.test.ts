@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SERVICE } from '../../../core/inference/call-owner.ts';
-import type { CallContext } from '../../../core/inference/local-inference.ts';
+import type { CallContext } from '../../../core/inference/local/local-inference.ts';
 import {
   collect,
   PROVIDER,

@@ -1,7 +1,7 @@
 /** Ollama's routes as the plain functions they are, with a port that only remembers what it was asked. */
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../core/errors.ts';
-import type { InstalledModel } from '../../../core/inference/model-catalog.ts';
+import type { InstalledModel } from '../../../core/inference/local/model-catalog.ts';
 import type { LanguageModel, ModelCall, ModelStreamPart } from '../../../core/inference/model-port.ts';
 import type { Caller } from '../../../gateway/caller.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../../../gateway/route.ts';

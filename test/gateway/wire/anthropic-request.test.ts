@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { chatHistory } from '../../../core/inference/chat-history.ts';
+import { chatHistory } from '../../../core/inference/local/chat-history.ts';
 import { modelOptionsOf } from '../../../core/inference/model-port.ts';
 import { atOnce } from '../../../core/steps.ts';
 import { RequestError } from '../../../gateway/errors.ts';

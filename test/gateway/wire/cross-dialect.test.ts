@@ -3,7 +3,7 @@
  * results, a system prompt and a tool's definition are in it.
  */
 import { expect, test } from 'vitest';
-import { chatHistory } from '../../../core/inference/chat-history.ts';
+import { chatHistory } from '../../../core/inference/local/chat-history.ts';
 import type { ModelCall } from '../../../core/inference/model-port.ts';
 import { atOnce } from '../../../core/steps.ts';
 import { parseMessagesRequest } from '../../../gateway/wire/anthropic-request.ts';

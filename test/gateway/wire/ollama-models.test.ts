@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { memoryFacts } from '../../../core/inference/memory-facts.ts';
-import type { InstalledModel } from '../../../core/inference/model-catalog.ts';
-import type { ModelDetails } from '../../../core/inference/model-details.ts';
+import { memoryFacts } from '../../../core/inference/local/memory-facts.ts';
+import type { InstalledModel } from '../../../core/inference/local/model-catalog.ts';
+import type { ModelDetails } from '../../../core/inference/local/model-details.ts';
 import { encodeRunning, encodeShow, encodeTag } from '../../../gateway/wire/ollama-models.ts';
 import { ollamaFaults } from '../../support/ollama-schema.ts';
 

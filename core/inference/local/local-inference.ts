@@ -1,0 +1,394 @@
+/**
+ * Inference with local models: which call runs when, on which of the resident models. Calls wait in a line in which
+ * callers take turns; one for a model that is not resident has it loaded, when those before it have had theirs.
+ */
+import { availableParallelism } from 'node:os';
+import type { LanguageModelV4GenerateResult } from '@ai-sdk/provider';
+import { ServiceError } from '../../errors.ts';
+import { SERVICE, type CallOwner } from '../call-owner.ts';
+import { chatHistory, rawText } from './chat-history.ts';
+import type { InstalledModel, ModelCatalog } from './model-catalog.ts';
+import {
+  modelOptionsOf,
+  PROVIDER,
+  type CallObserver,
+  type LanguageModel,
+  type ModelCall,
+  type ModelStreamPart,
+} from '../model-port.ts';
+import { freeGpuBytes } from './gpu-memory.ts';
+import { planLoad, type LoadPlan, type WantedLoad } from './load-plan.ts';
+import { refuseEndlessPrompt } from './prompt-size.ts';
+import { NO_ROOM, Residency, type ResidentModel, type Use } from './residency.ts';
+import type { GenerateRequest, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
+import { availableMemoryBytes } from './system-memory.ts';
+import type { MemoryFacts } from './memory-facts.ts';
+import { createFairQueue } from './fair-queue.ts';
+
+export interface LocalInferenceOptions {
+  readonly catalog: ModelCatalog;
+  /** The compiled `runner/main.js`. */
+  readonly runnerEntry: URL;
+  /** CPU threads that decode; `undefined` leaves one core to everything else. */
+  readonly threads?: number | undefined;
+  /** The longest conversation, in tokens, where memory allows. */
+  readonly contextTokens: number;
+  readonly gpu: 'auto' | 'off';
+  readonly sampling: SamplingDefaults;
+  /** How long a model stays loaded after its last call; undefined keeps it until another takes its place. */
+  readonly keepLoadedMs?: number | undefined;
+  /** `strict` keeps one model loaded, `flexible` as many as fit in memory. Default `strict`. */
+  readonly eviction?: 'strict' | 'flexible' | undefined;
+  /** Conversations of one model that keep their evaluated tokens, 1 to 32; undefined: as many as memory allows, up to 4. */
+  readonly concurrentSessions?: number | undefined;
+  /** Generates for that many calls of one model at once; else one after the other. */
+  readonly continuousBatching?: boolean | undefined;
+  /** What a model needs and what there is; tests pass their own. */
+  readonly memoryFacts: (model: InstalledModel) => Promise<MemoryFacts | undefined>;
+  readonly availableMemoryBytes?: () => Promise<number>;
+  /** Told in one line when a runner dies that nobody stopped: calls in flight fail, and the log should say why. */
+  readonly onRunnerCrash?: (message: string) => void;
+}
+
+export interface LocalInference {
+  /**
+   * @throws {ServiceError} `model_not_found`
+   */
+  languageModel(id: string, context?: CallContext): Promise<LanguageModel>;
+  /**
+   * How many tokens the model would read for this call. Loads the model if need be, and waits for its turn.
+   * @throws {ServiceError} `model_not_found`, and what the model refuses
+   */
+  countPromptTokens(id: string, call: ModelCall, context?: CallContext): Promise<number>;
+  /**
+   * Loads a model before anybody needs it.
+   * @throws {ServiceError} `model_not_found`, `insufficient_resources`, `engine_failed`, `overloaded`
+   */
+  load(id: string): Promise<void>;
+  /** Gives a model's memory back, once the calls before this one are done. A model that is not resident has none. */
+  unload(id: string): Promise<void>;
+  status(): InferenceStatus;
+  /** Ends the runner and refuses every later call. Calls in flight fail with `shutting_down`. */
+  close(): Promise<void>;
+}
+
+/** Who asks, and who looks on. */
+export interface CallContext {
+  /** Whose calls they are: nothing that is kept for one owner is found by another. The service's own by default. */
+  readonly owner?: CallOwner;
+  /** Called at the beginning of each call that generates. */
+  readonly observe?: () => CallObserver;
+}
+
+export interface InferenceStatus {
+  /** Loaded now, the one used last first. */
+  readonly residents: readonly ResidentModel[];
+  /** Calls by model id. */
+  readonly inflight: ReadonlyMap<string, { readonly running: number; readonly queued: number }>;
+  /** Runners that ended without having been told to, since the service started. */
+  readonly runnerCrashes: number;
+}
+
+/** Calls that are running or waiting, all together; the next one is refused rather than left to wait for minutes. */
+export const MAX_CALLS = 64;
+
+/** The built-in model was trained to be read greedily: drawing at random makes it err. */
+const BUILT_IN_SAMPLING: SamplingDefaults = { temperature: 0 };
+
+/** Calls that may wait for one model; a further one would wait longer than its client. */
+export const MAX_QUEUED = 32;
+
+export function createLocalInference(options: LocalInferenceOptions): LocalInference {
+  const local = new Local(options);
+  const { catalog } = options;
+  /** A model whose file was removed is still loaded. */
+  const installedOrLoaded = async (id: string): Promise<InstalledModel> => {
+    try {
+      return await catalog.resolve(id);
+    } catch (error) {
+      const loaded = local.status().residents.find((resident) => resident.id === id);
+      if (loaded === undefined) throw error;
+      return loaded.model;
+    }
+  };
+  return {
+    languageModel: async (id, context = {}) => local.languageModel(await catalog.resolve(id), context),
+    countPromptTokens: async (id, call, context = {}) =>
+      local.countPromptTokens(await catalog.resolve(id), call, context),
+    load: async (id) => local.load(await catalog.resolve(id)),
+    unload: async (id) => local.unload(await installedOrLoaded(id)),
+    status: () => local.status(),
+    close: () => local.close(),
+  };
+}
+
+interface CallCount {
+  running: number;
+  queued: number;
+}
+
+interface WaitingCall {
+  readonly model: InstalledModel;
+  readonly isGuest: boolean;
+  /** False for a call that only asks something of the model. */
+  readonly generates: boolean;
+  start(use: Use): void;
+  fail(error: unknown): void;
+}
+
+interface Entry {
+  readonly owner?: CallOwner | undefined;
+  readonly generates: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+class Local {
+  readonly #line = createFairQueue<WaitingCall>();
+  readonly #inflight = new Map<string, CallCount>();
+  readonly #closing = new AbortController();
+  readonly #residency: Residency;
+
+  constructor(options: LocalInferenceOptions) {
+    this.#residency = new Residency({
+      eviction: options.eviction ?? 'strict',
+      keepLoadedMs: options.keepLoadedMs,
+      batching: options.continuousBatching ?? false,
+      runnerEntry: options.runnerEntry,
+      plan: (model, availableBytes) => planFor(model, options, availableBytes),
+      availableMemoryBytes: options.availableMemoryBytes ?? (() => availableMemory(options)),
+      loadRequest: (model, plan) => loadRequest(model, plan, options),
+      onRunnerCrash: (message) => options.onRunnerCrash?.(message),
+      onChange: () => this.#startWhatCan(),
+      onLoadFailed: (model, error) => this.#failAll(model, error),
+      closing: this.#closing.signal,
+    });
+  }
+
+  languageModel(model: InstalledModel, context: CallContext): LanguageModel {
+    return {
+      specificationVersion: 'v4',
+      provider: PROVIDER,
+      modelId: model.id,
+      supportedUrls: {},
+      doStream: async (call) => ({ stream: await this.#stream(model, call, context) }),
+      doGenerate: (call) => this.#generate(model, call, context),
+    };
+  }
+
+  async countPromptTokens(model: InstalledModel, call: ModelCall, { owner }: CallContext): Promise<number> {
+    const request = generateRequest(call, owner);
+    const signal = call.abortSignal;
+    const use = await this.#enterWith(request, model, { owner, generates: false, signal });
+    return use.runner.countPromptTokens(request, signal).finally(() => use.leave());
+  }
+
+  async load(model: InstalledModel): Promise<void> {
+    const use = await this.#enter(model, { generates: false });
+    use.leave();
+  }
+
+  unload(model: InstalledModel): Promise<void> {
+    return this.#residency.unload(model);
+  }
+
+  status(): InferenceStatus {
+    return {
+      residents: this.#residency.list(),
+      inflight: new Map([...this.#inflight].filter(([, count]) => count.running + count.queued > 0)),
+      runnerCrashes: this.#residency.runnerCrashes,
+    };
+  }
+
+  async close(): Promise<void> {
+    const reason = new ServiceError('shutting_down', 'The service is shutting down.');
+    this.#closing.abort(reason);
+    for (const call of this.#line.inTurn()) {
+      this.#line.remove(call);
+      call.fail(reason);
+    }
+    await this.#residency.close(reason);
+  }
+
+  async #stream(
+    model: InstalledModel,
+    call: ModelCall,
+    { owner, observe }: CallContext,
+  ): Promise<ReadableStream<ModelStreamPart>> {
+    const observer = observe?.();
+    const request = generateRequest(call, owner);
+    const signal = call.abortSignal;
+    const use = await this.#enterWith(request, model, { owner, generates: true, signal });
+    return use.runner.stream(request, { signal, observer, onSettled: () => use.leave() });
+  }
+
+  async #generate(
+    model: InstalledModel,
+    call: ModelCall,
+    { owner, observe }: CallContext,
+  ): Promise<LanguageModelV4GenerateResult> {
+    const observer = observe?.();
+    const request = generateRequest(call, owner);
+    const signal = call.abortSignal;
+    const use = await this.#enterWith(request, model, { owner, generates: true, signal });
+    return use.runner.generate(request, { signal, observer, onSettled: () => use.leave() });
+  }
+
+  /** Only a loaded model tells how much fits into it. @throws {ServiceError} `prompt_too_long` */
+  async #enterWith(request: GenerateRequest, model: InstalledModel, entry: Entry): Promise<Use> {
+    const use = await this.#enter(model, entry);
+    try {
+      refuseEndlessPrompt(request, use.runner.model);
+      return use;
+    } catch (error) {
+      use.leave();
+      throw error;
+    }
+  }
+
+  /** Waits for this call's turn, and for its model to be loaded. */
+  async #enter(model: InstalledModel, { owner = SERVICE, generates, signal }: Entry): Promise<Use> {
+    this.#closing.signal.throwIfAborted();
+    signal?.throwIfAborted();
+    const count = this.#inflight.get(model.id) ?? { running: 0, queued: 0 };
+    this.#makePlace(owner, model);
+    this.#inflight.set(model.id, count);
+    count.queued += 1;
+    const use = await this.#turn(owner, { model, generates, isGuest: owner.isGuest }, signal).finally(
+      () => (count.queued -= 1),
+    );
+    count.running += 1;
+    return {
+      runner: use.runner,
+      leave: () => {
+        count.running -= 1;
+        use.leave();
+      },
+    };
+  }
+
+  /**
+   * Whoever has few calls waiting is not refused because others have many: one of those is.
+   * @throws {ServiceError} `overloaded`
+   */
+  #makePlace(owner: CallOwner, model: InstalledModel): void {
+    const isForModel = (call: WaitingCall): boolean => call.model.path === model.path;
+    if (this.#line.inTurn().filter(isForModel).length >= MAX_QUEUED) this.#refuseOne(owner, isForModel, queueIsFull());
+    const running = [...this.#inflight.values()].reduce((sum, count) => sum + count.running, 0);
+    if (this.#line.size + running >= MAX_CALLS) this.#refuseOne(owner, () => true, serviceIsFull());
+  }
+
+  #refuseOne(owner: CallOwner, matches: (call: WaitingCall) => boolean, refusal: ServiceError): void {
+    const excess = this.#line.findExcess(owner, matches);
+    if (excess === undefined) throw refusal;
+    this.#giveUp(excess, refusal);
+  }
+
+  #turn(owner: CallOwner, wanted: Omit<WaitingCall, 'start' | 'fail'>, signal?: AbortSignal): Promise<Use> {
+    return new Promise((resolve, reject) => {
+      const settle = (): void => signal?.removeEventListener('abort', giveUp);
+      const call: WaitingCall = {
+        ...wanted,
+        start: (use) => {
+          settle();
+          resolve(use);
+        },
+        fail: (error) => {
+          settle();
+          reject(error);
+        },
+      };
+      const giveUp = (): void => this.#giveUp(call, signal?.reason);
+      signal?.addEventListener('abort', giveUp, { once: true });
+      this.#line.add(owner, call);
+      this.#startWhatCan();
+    });
+  }
+
+  /** Lets in whoever can start now, in turn; a call whose model is absent has it loaded, after those before it. */
+  #startWhatCan(): void {
+    const ahead: WaitingCall[] = [];
+    for (const call of this.#line.inTurn()) {
+      const admission = this.#residency.admit(call);
+      if (admission === 'absent') this.#residency.load(call.model, { ahead: new Set(ahead), mayUnload: !call.isGuest });
+      if (admission === 'absent' || admission === 'busy') ahead.push(call);
+      else {
+        this.#line.remove(call);
+        call.start(admission);
+      }
+    }
+  }
+
+  #giveUp(call: WaitingCall, reason: unknown): void {
+    this.#line.remove(call);
+    call.fail(reason);
+    const others = this.#line.inTurn();
+    if (others.every(({ model }) => model.path !== call.model.path)) this.#residency.abandon(call.model);
+    this.#startWhatCan();
+  }
+
+  #failAll(model: InstalledModel, error: unknown): void {
+    // Whoever is no guest and asked meanwhile has it tried again.
+    const failed = (call: WaitingCall): boolean =>
+      call.model.path === model.path && (error !== NO_ROOM || call.isGuest);
+    for (const call of this.#line.inTurn().filter(failed)) {
+      this.#line.remove(call);
+      call.fail(error);
+    }
+  }
+}
+
+/** The numbers are the limits, which everybody may know; how many of the calls are whose nobody is told. */
+const serviceIsFull = (): ServiceError =>
+  new ServiceError('overloaded', `${MAX_CALLS} requests are running or waiting already. Try again in a moment.`);
+const queueIsFull = (): ServiceError =>
+  new ServiceError('overloaded', `${MAX_QUEUED} requests are waiting for this model already. Try again in a moment.`);
+
+/** @throws {ServiceError} `unsupported` for what can't be said to this engine at all */
+function generateRequest(call: ModelCall, owner = SERVICE): GenerateRequest {
+  const { abortSignal: _, headers: __, prompt, ...rest } = call;
+  return {
+    ...rest,
+    owner,
+    input: modelOptionsOf(call).raw === true ? { rawText: rawText(prompt) } : { history: chatHistory(prompt) },
+  };
+}
+
+/** Conversations that keep their evaluated tokens, where nobody says otherwise and memory allows. */
+const AUTOMATIC_SESSIONS = 4;
+const MAX_SESSIONS = 32;
+
+function wantedLoad({ contextTokens, concurrentSessions }: LocalInferenceOptions): WantedLoad {
+  if (concurrentSessions === undefined) return { contextTokens, sequences: AUTOMATIC_SESSIONS, isAutomatic: true };
+  const sequences = Math.min(MAX_SESSIONS, Math.max(1, concurrentSessions));
+  return { contextTokens, sequences, isAutomatic: false };
+}
+
+async function availableMemory({ gpu, runnerEntry }: LocalInferenceOptions): Promise<number> {
+  const [system, card] = await Promise.all([availableMemoryBytes(), gpu === 'auto' ? freeGpuBytes(runnerEntry) : 0]);
+  return system + card;
+}
+
+/** A file that says nothing of itself is left to the runner, which refuses it in words of its own. */
+async function planFor(
+  model: InstalledModel,
+  options: LocalInferenceOptions,
+  availableBytes: number,
+): Promise<LoadPlan | undefined> {
+  const wanted = wantedLoad(options);
+  const facts = await options.memoryFacts(model);
+  return facts === undefined
+    ? { ...wanted, memoryBytes: model.sizeBytes, isReduced: false }
+    : planLoad(facts, wanted, availableBytes);
+}
+
+function loadRequest(model: InstalledModel, plan: LoadPlan, options: LocalInferenceOptions): LoadRequest {
+  return {
+    path: model.path,
+    threads: options.threads ?? Math.max(1, availableParallelism() - 1),
+    contextTokens: plan.contextTokens,
+    sequences: plan.sequences,
+    gpu: options.gpu,
+    settings: options.sampling,
+    bundle: model.isBuiltIn ? BUILT_IN_SAMPLING : {},
+  };
+}

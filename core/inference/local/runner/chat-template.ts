@@ -1,0 +1,84 @@
+/**
+ * How a call is laid out for a model: the engine's own template for that model family ("chat wrapper"), with three
+ * differences that serving other people's clients needs.
+ *
+ * - Tools are documented with the very schema that the client sent, while the grammar gets the subset it can do.
+ * - A tool's result is shown as the text that the client sent, not quoted a second time.
+ * - A call can be made to begin with a tool call, which is what `tool_choice: required` means.
+ */
+import type {
+  ChatModelFunctions,
+  ChatWrapper,
+  ChatWrapperGenerateContextStateOptions,
+  LlamaText,
+} from 'node-llama-cpp';
+import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
+import { isRecord } from '../../../json.ts';
+import { grammarSchema } from './grammar-schema.ts';
+
+interface TemplateOptions {
+  readonly tools: readonly LanguageModelV4FunctionTool[];
+  readonly mustCall: boolean;
+}
+
+export function chatTemplate(family: ChatWrapper, { tools, mustCall }: TemplateOptions): ChatWrapper {
+  const documented = functionsOf(tools, documentedSchema);
+  // The family's methods find these through `this`, so every path inside them is covered, whichever family it is.
+  const template: ChatWrapper = Object.create(family);
+  template.generateContextState = (options: ChatWrapperGenerateContextStateOptions) => {
+    const state = family.generateContextState.call(template, {
+      ...options,
+      ...(options.availableFunctions === undefined ? {} : { availableFunctions: documented }),
+    });
+    if (!mustCall) return state;
+    const { contextText, stopGenerationTriggers } = state;
+    return {
+      contextText,
+      stopGenerationTriggers,
+      functionCall: { initiallyEngaged: true, disengageInitiallyEngaged: [] },
+    };
+  };
+  template.generateFunctionCallResult = (name, params, result) =>
+    typeof result === 'string' && hasPlainResults(family)
+      ? family._generateFunctionCallResult(name, params, result)
+      : family.generateFunctionCallResult(name, params, result);
+  return template;
+}
+
+/** The tools as the grammar takes them. */
+export function grammarFunctions(tools: readonly LanguageModelV4FunctionTool[]): ChatModelFunctions {
+  return functionsOf(tools, (schema) => grammarSchema(schema, 'free'));
+}
+
+function functionsOf(
+  tools: readonly LanguageModelV4FunctionTool[],
+  schemaOf: (schema: unknown) => ReturnType<typeof grammarSchema>,
+): ChatModelFunctions {
+  return Object.fromEntries(
+    tools.map((tool) => [
+      tool.name,
+      {
+        ...(tool.description === undefined ? {} : { description: tool.description }),
+        params: schemaOf(tool.inputSchema),
+      },
+    ]),
+  );
+}
+
+/** Documentation is only ever serialized, so the client's schema passes through the engine's narrower type as it is. */
+function documentedSchema(schema: unknown): ReturnType<typeof grammarSchema> {
+  return isGrammarSchema(schema) ? schema : { type: 'object', properties: {} };
+}
+
+function isGrammarSchema(schema: unknown): schema is ReturnType<typeof grammarSchema> {
+  return isRecord(schema);
+}
+
+/** Not in the engine's published types, though every family inherits it: the result's frame without the quoting. */
+interface PlainResults {
+  _generateFunctionCallResult(name: string, params: unknown, text: string): LlamaText;
+}
+
+function hasPlainResults(family: object): family is PlainResults {
+  return '_generateFunctionCallResult' in family && typeof family._generateFunctionCallResult === 'function';
+}

@@ -1,0 +1,371 @@
+/**
+ * node-llama-cpp behind the model port: loads one GGUF file, then generates for as many calls at once as it has
+ * sequences (the parent keeps the queue). Everything that is peculiar to the engine ends in this file and its
+ * neighbours.
+ */
+import { randomInt } from 'node:crypto';
+import {
+  getLlama,
+  InsufficientMemoryError,
+  LlamaChat,
+  LlamaCompletion,
+  LlamaLogLevel,
+  resolveChatWrapper,
+  type ChatHistoryItem,
+  type ChatWrapper,
+  type LLamaChatGenerateResponseOptions,
+  type Llama,
+  type LlamaContext,
+  type LlamaGrammar,
+  type LlamaChatResponse,
+  type LlamaContextSequence,
+  type LlamaModel,
+  type Token,
+} from 'node-llama-cpp';
+import type { LanguageModelV4FunctionTool, LanguageModelV4Usage } from '@ai-sdk/provider';
+import { ServiceError } from '../../../errors.ts';
+import { modelOptionsOf, promptCountPart, PROVIDER, type ModelStreamPart } from '../../model-port.ts';
+import { chatTemplate, grammarFunctions } from './chat-template.ts';
+import { checkGgufHeader, damagedModel } from './gguf-header.ts';
+import { anyObject, grammarSchema } from './grammar-schema.ts';
+import type { GenerateRequest, LoadedModel, LoadRequest } from './protocol.ts';
+import { promptTooLong } from '../prompt-size.ts';
+import { prefill } from './prefill.ts';
+import { measurePrompt } from './prompt-measure.ts';
+import { ResponseParts } from './response-parts.ts';
+import { createSequencePool, type SequencePool } from './sequence-pool.ts';
+import { bundleSampling, resolveSampling } from './sampling.ts';
+import { thinkingBudget } from './thinking-budget.ts';
+
+export interface GenerateOptions {
+  /** Ends the generation within a token; the stream then finishes with reason `other`. */
+  readonly signal: AbortSignal;
+  readonly emit: (part: ModelStreamPart) => void;
+}
+
+export interface Engine {
+  readonly model: LoadedModel;
+  /**
+   * Emits `stream-start` once the request is known to be answerable, then the answer, then `finish`.
+   * @throws {ServiceError} before anything is emitted: `prompt_too_long`, `unsupported`, `invalid_request`
+   */
+  generate(request: GenerateRequest, options: GenerateOptions): Promise<void>;
+  /** How many tokens the request's prompt would have, its template and tools included. */
+  countPromptTokens(request: GenerateRequest, signal: AbortSignal): Promise<number>;
+}
+
+/**
+ * @param onProgress called again and again while the file is being read
+ * @throws {ServiceError} `insufficient_resources`, or `engine_failed` for a file that is no usable model
+ */
+export async function loadEngine(request: LoadRequest, onProgress: () => void): Promise<Engine> {
+  await checkGgufHeader(request.path);
+  const llama = await getLlama({
+    gpu: request.gpu === 'auto' ? 'auto' : false,
+    build: 'never',
+    skipDownload: true,
+    maxThreads: request.threads,
+    // Its messages quote what it was given: file paths, schemas, the grammar of somebody's tools.
+    logLevel: LlamaLogLevel.disabled,
+  });
+  const model = await llama.loadModel({ modelPath: request.path, onLoadProgress: onProgress }).catch(refuseLoad);
+  const contextSize = Math.min(request.contextTokens, model.trainContextSize);
+  const { sequences, threads } = request;
+  const context = await model.createContext({ sequences, contextSize, threads }).catch(refuseLoad);
+  const loaded = new LoadedEngine(llama, model, context, request);
+  return {
+    model: loaded.describe(),
+    generate: (call, options) => loaded.generate(call, options),
+    countPromptTokens: async (call, signal) => (await loaded.prepare(call, signal)).prompt.length,
+  };
+}
+
+/** 0 without a supported card. */
+export async function freeGpuBytes(): Promise<number> {
+  try {
+    const llama = await getLlama({ gpu: 'auto', build: 'never', skipDownload: true, logLevel: LlamaLogLevel.disabled });
+    const { free, unifiedSize } = await llama.getVramState();
+    return Math.max(0, free - unifiedSize);
+  } catch {
+    return 0;
+  }
+}
+
+/** What is the same for a conversation and for raw text. */
+type RunOptions = ReturnType<typeof samplingOptions> & {
+  readonly maxTokens: number;
+  readonly customStopTriggers: readonly string[];
+  readonly signal: AbortSignal;
+  readonly stopOnAbortSignal: boolean;
+};
+
+interface Prepared {
+  readonly prompt: readonly Token[];
+  /** Generates, and tells why it stopped. */
+  run(
+    sequence: LlamaContextSequence,
+    options: RunOptions,
+    parts: ResponseParts,
+  ): Promise<LlamaChatResponse['metadata']>;
+}
+
+interface AnswerOptions extends GenerateOptions {
+  readonly prepared: Prepared;
+  readonly sequence: LlamaContextSequence;
+}
+
+class LoadedEngine {
+  readonly #llama: Llama;
+  readonly #model: LlamaModel;
+  readonly #context: LlamaContext;
+  readonly #pool: SequencePool;
+  readonly #load: LoadRequest;
+  readonly #family: ChatWrapper;
+  /** The same family told to answer without thinking, for those that can be told. */
+  readonly #noThinking: ChatWrapper;
+
+  constructor(llama: Llama, model: LlamaModel, context: LlamaContext, load: LoadRequest) {
+    this.#llama = llama;
+    this.#model = model;
+    this.#context = context;
+    this.#pool = createSequencePool(Array.from({ length: context.totalSequences }, () => context.getSequence()));
+    this.#load = load;
+    this.#family = resolveChatWrapper(model);
+    this.#noThinking = resolveChatWrapper(model, { customWrapperSettings: { qwen: { thoughts: 'discourage' } } });
+  }
+
+  describe(): LoadedModel {
+    return {
+      contextTokens: this.#context.contextSize,
+      sequences: this.#context.totalSequences,
+      trainedContextTokens: this.#model.trainContextSize,
+    };
+  }
+
+  async generate(request: GenerateRequest, options: GenerateOptions): Promise<void> {
+    const prepared = await this.prepare(request, options.signal);
+    const { contextSize } = this.#context;
+    const promptTokens = prepared.prompt.length;
+    if (contextSize - promptTokens < 2) throw promptTooLong(`has ${promptTokens} tokens`, contextSize);
+    const sequence = await this.#pool.acquire(prepared.prompt, request.owner);
+    try {
+      await this.#answer(request, { ...options, prepared, sequence });
+    } finally {
+      this.#pool.release(sequence);
+    }
+  }
+
+  async #answer(request: GenerateRequest, { prepared, sequence, signal, emit }: AnswerOptions): Promise<void> {
+    const promptTokens = prepared.prompt.length;
+    const room = sequence.contextSize - promptTokens - 1;
+    emit({ type: 'stream-start', warnings: [] });
+    emit(promptCountPart(promptTokens));
+    const parts = new ResponseParts(emit);
+    const before = sequence.tokenMeter.getState();
+    const options = {
+      ...samplingOptions(request, this.#load, this.#model),
+      maxTokens: Math.min(this.#wantedTokens(request) ?? room, room),
+      customStopTriggers: request.stopSequences ?? [],
+      signal,
+      stopOnAbortSignal: true,
+    };
+    const metadata = await prefill(sequence, prepared.prompt, signal)
+      .then(() => prepared.run(sequence, options, parts))
+      .catch((error: unknown) => {
+        // An abort before the first token is reported as an error.
+        if (signal.aborted) return undefined;
+        throw error;
+      });
+    parts.end();
+    const spent = sequence.tokenMeter.diff(before);
+    emit(finishPart(metadata, usage({ promptTokens, spent, reasoningTokens: parts.reasoningTokens })));
+  }
+
+  #wantedTokens(request: GenerateRequest): number | undefined {
+    const styleDefault = modelOptionsOf(request).styleDefaults?.maxTokens;
+    return request.maxOutputTokens ?? this.#load.settings.maxTokens ?? styleDefault;
+  }
+
+  /** Everything that can be refused is refused here, before anything is sent. @throws the signal's reason */
+  async prepare(request: GenerateRequest, signal: AbortSignal): Promise<Prepared> {
+    const { input } = request;
+    await measurePrompt(request, {
+      countTokens: (text) => this.#model.tokenize(text).length,
+      contextTokens: this.#context.contextSize,
+      signal,
+    });
+    return 'rawText' in input ? this.#prepareRaw(input.rawText) : this.#prepareChat(request, input.history);
+  }
+
+  #prepareRaw(text: string): Prepared {
+    // Text that a client laid out by a template of its own holds that template's special tokens.
+    const tokens = this.#model.tokenize(text, true);
+    return {
+      prompt: tokens,
+      run: async (sequence, options, parts) => {
+        const completion = new LlamaCompletion({ contextSequence: sequence });
+        const { metadata } = await completion
+          .generateCompletionWithMeta(tokens, {
+            ...options,
+            disableContextShift: true,
+            onTextChunk: (chunk) => parts.write('text', chunk),
+          })
+          .finally(() => completion.dispose({ disposeSequence: false }));
+        return metadata;
+      },
+    };
+  }
+
+  async #prepareChat(request: GenerateRequest, history: ChatHistoryItem[]): Promise<Prepared> {
+    const tools = callableTools(request);
+    const template = chatTemplate(request.reasoning === 'none' ? this.#noThinking : this.#family, {
+      tools,
+      mustCall: request.toolChoice?.type === 'required' || request.toolChoice?.type === 'tool',
+    });
+    const grammar = await this.#responseGrammar(request);
+    return {
+      prompt: this.#tokenize(template, history, tools),
+      run: async (sequence, options, parts) => {
+        const chat = new LlamaChat({ contextSequence: sequence, chatWrapper: template });
+        const { metadata } = await chat
+          .generateResponse(history, {
+            ...options,
+            ...(grammar === undefined ? toolOptions(request, tools, parts) : { grammar }),
+            budgets: { thoughtTokens: thinkingBudget(request) },
+            contextShift: { strategy: refuseShift },
+            onResponseChunk: ({ type, text, tokens }) =>
+              parts.write(type === 'segment' ? 'reasoning' : 'text', text, tokens.length),
+          })
+          .finally(() => chat.dispose());
+        return metadata;
+      },
+    };
+  }
+
+  #tokenize(
+    template: ChatWrapper,
+    history: readonly ChatHistoryItem[],
+    tools: readonly LanguageModelV4FunctionTool[],
+  ): readonly Token[] {
+    const { contextText } = template.generateContextState({
+      chatHistory: history.at(-1)?.type === 'model' ? history : [...history, { type: 'model', response: [] }],
+      ...(tools.length === 0 ? {} : { availableFunctions: grammarFunctions(tools) }),
+    });
+    return contextText.tokenize(this.#model.tokenizer);
+  }
+
+  async #responseGrammar({ responseFormat: format }: GenerateRequest): Promise<LlamaGrammar | undefined> {
+    if (format?.type !== 'json') return undefined;
+    const schema = format.schema === undefined ? anyObject() : grammarSchema(format.schema, 'written');
+    // The engine infers the answer's type from a literal schema; one of an unknown shape has to be given as a choice.
+    return this.#llama.createGrammarForJsonSchema({ oneOf: [schema] }).catch(refuseSchema);
+  }
+}
+
+function toolOptions(request: GenerateRequest, tools: readonly LanguageModelV4FunctionTool[], parts: ResponseParts) {
+  if (tools.length === 0) return {};
+  return {
+    functions: grammarFunctions(tools),
+    ...(modelOptionsOf(request).parallelToolCalls === false ? { maxParallelFunctionCalls: 1 } : {}),
+    onFunctionCallParamsChunk: (chunk: { functionName: string; paramsChunk: string }) =>
+      parts.writeCall(chunk.functionName, chunk.paramsChunk),
+    onFunctionCall: (call: { functionName: string }) => parts.endCall(call.functionName),
+  } satisfies Partial<LLamaChatGenerateResponseOptions>;
+}
+
+/** How the engine draws tokens for this request. */
+function samplingOptions(request: GenerateRequest, load: LoadRequest, model: LlamaModel) {
+  const bundle = { ...load.bundle, ...bundleSampling(model.fileInfo.metadata) };
+  const { repetitionPenalty, ...sampling } = resolveSampling(request, load.settings, bundle);
+  return {
+    ...sampling,
+    seed: request.seed ?? randomInt(2 ** 31),
+    repeatPenalty: {
+      penalty: repetitionPenalty,
+      frequencyPenalty: request.frequencyPenalty ?? 0,
+      presencePenalty: request.presencePenalty ?? 0,
+    },
+  };
+}
+
+/** The tools that the model may call now. Tools that only another provider could run are no business of this engine. */
+function callableTools({ tools = [], toolChoice, responseFormat }: GenerateRequest): LanguageModelV4FunctionTool[] {
+  if (toolChoice?.type === 'none') return [];
+  const functions = tools.filter((tool) => tool.type === 'function');
+  if (functions.length > 0 && responseFormat?.type === 'json') {
+    throw new ServiceError(
+      'unsupported',
+      'This model follows either tools or a response format, not both in one request.',
+      {
+        param: 'response_format',
+      },
+    );
+  }
+  const named = toolChoice?.type === 'tool' ? functions.filter((tool) => tool.name === toolChoice.toolName) : functions;
+  if (named.length === 0 && (toolChoice?.type === 'tool' || toolChoice?.type === 'required')) {
+    throw new ServiceError('invalid_request', 'The tool choice names a tool that is not among the tools.', {
+      param: 'tool_choice',
+    });
+  }
+  return named;
+}
+
+/** The engine would drop the oldest messages here. The room was measured, so this is never reached; if it is, say so. */
+function refuseShift(): never {
+  throw new ServiceError('engine_failed', 'The context window is full.');
+}
+
+function refuseSchema(cause: unknown): never {
+  throw new ServiceError('unsupported', 'This model cannot be held to that JSON schema.', {
+    param: 'response_format',
+    cause,
+  });
+}
+
+function refuseLoad(cause: unknown): never {
+  if (cause instanceof InsufficientMemoryError) {
+    throw new ServiceError('insufficient_resources', 'There is not enough free memory to load this model.', { cause });
+  }
+  throw damagedModel(cause);
+}
+
+function finishPart(metadata: LlamaChatResponse['metadata'] | undefined, spent: LanguageModelV4Usage): ModelStreamPart {
+  const stop = metadata?.stopReason === 'customStopTrigger' ? metadata.customStopTrigger : undefined;
+  return {
+    type: 'finish',
+    usage: spent,
+    finishReason: { unified: FINISH_REASONS[metadata?.stopReason ?? 'abort'], raw: metadata?.stopReason },
+    ...(stop === undefined ? {} : { providerMetadata: { [PROVIDER]: { stopSequence: stop.join('') } } }),
+  };
+}
+
+const FINISH_REASONS = {
+  eogToken: 'stop',
+  stopGenerationTrigger: 'stop',
+  customStopTrigger: 'stop',
+  functionCalls: 'tool-calls',
+  maxTokens: 'length',
+  abort: 'other',
+} as const satisfies Record<LlamaChatResponse['metadata']['stopReason'], string>;
+
+interface Spent {
+  readonly promptTokens: number;
+  readonly spent: { readonly usedInputTokens: number; readonly usedOutputTokens: number };
+  readonly reasoningTokens: number;
+}
+
+/** Counted by the engine: what it did not have to evaluate again of a prompt was still there from an earlier one. */
+function usage({ promptTokens, spent, reasoningTokens }: Spent): LanguageModelV4Usage {
+  // The engine books the last prompt token as output: evaluating it is what yields the first token of the answer.
+  const evaluated = Math.min(promptTokens, spent.usedInputTokens + 1);
+  const total = spent.usedOutputTokens;
+  return {
+    inputTokens: {
+      total: promptTokens,
+      noCache: evaluated,
+      cacheRead: promptTokens - evaluated,
+      cacheWrite: undefined,
+    },
+    outputTokens: { total, text: Math.max(0, total - reasoningTokens), reasoning: reasoningTokens },
+  };
+}

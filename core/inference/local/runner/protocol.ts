@@ -1,0 +1,98 @@
+/**
+ * What a gateway and its model runners say to each other over Node's IPC channel, in lists: what is said in one turn of
+ * the event loop goes together. Both ends are ours and start from the same build, so there is no version; the runner trusts
+ * its parent, and the parent treats a runner that breaks off as dead.
+ *
+ *     parent                         runner
+ *       probe ───────────────────────▶           instead of anything else
+ *             ◀─────────────────────── probed
+ *       load  ───────────────────────▶
+ *             ◀─────────────────────── loaded | load-failed
+ *       generate {id} ───────────────▶
+ *             ◀─────────────────────── part {id} *
+ *       count {id} ──────────────────▶
+ *             ◀─────────────────────── counted {id} | failed {id}
+ *       abort {id} (any time) ───────▶
+ *             ◀─────────────────────── failed {id} | a last part of type `finish` {id}
+ */
+import type { ChatHistoryItem } from 'node-llama-cpp';
+import type { CallOwner } from '../../call-owner.ts';
+import type { ModelCall, ModelStreamPart } from '../../model-port.ts';
+import type { ServiceErrorCode } from '../../../errors.ts';
+
+export interface LoadRequest {
+  readonly path: string;
+  /** CPU threads that decode. */
+  readonly threads: number;
+  /** The most tokens of context that each sequence gets; the model's own training length caps it further. */
+  readonly contextTokens: number;
+  /** How many conversations keep their evaluated tokens, and how many may be generated for at once. */
+  readonly sequences: number;
+  /** `auto` uses a supported graphics card where there is one. */
+  readonly gpu: 'auto' | 'off';
+  /** The owner's sampling settings. */
+  readonly settings: SamplingDefaults;
+  /** Sampling that the model's maker recommends; the file's own metadata goes before it. */
+  readonly bundle: SamplingDefaults;
+}
+
+/** Sampling that holds where a request does not say; absent leaves it to the model's file, then to the engine. */
+export interface SamplingDefaults {
+  readonly temperature?: number | undefined;
+  readonly topP?: number | undefined;
+  readonly topK?: number | undefined;
+  readonly minP?: number | undefined;
+  readonly repetitionPenalty?: number | undefined;
+  readonly maxTokens?: number | undefined;
+}
+
+/** A model call as it is sent: the prompt already in the engine's own form, the abort signal a message of its own. */
+export interface GenerateRequest extends Omit<ModelCall, 'prompt' | 'abortSignal' | 'headers' | 'includeRawChunks'> {
+  /** Whose call it is. */
+  readonly owner: CallOwner;
+  /** A conversation, or text to go on with as it stands. */
+  readonly input: { readonly history: ChatHistoryItem[] } | { readonly rawText: string };
+}
+
+export interface LoadedModel {
+  /** Tokens of context that one conversation may fill. */
+  readonly contextTokens: number;
+  readonly sequences: number;
+  /** Tokens of context that the model was trained for. */
+  readonly trainedContextTokens: number;
+}
+
+export interface Failure {
+  readonly code: ServiceErrorCode;
+  readonly message: string;
+  readonly param?: string | undefined;
+}
+
+export type ToRunner =
+  | { readonly type: 'probe' }
+  | { readonly type: 'load'; readonly request: LoadRequest }
+  /** Nobody reads the parts of a `whole` answer before the last of them; see `held-parts.ts`. */
+  | { readonly type: 'generate'; readonly id: number; readonly request: GenerateRequest; readonly whole: boolean }
+  | { readonly type: 'count'; readonly id: number; readonly request: GenerateRequest }
+  | { readonly type: 'abort'; readonly id: number };
+
+export type FromRunner =
+  /** Bytes that are free on graphics cards and are not the system's memory by another name. */
+  | { readonly type: 'probed'; readonly freeGpuBytes: number }
+  | { readonly type: 'loaded'; readonly model: LoadedModel }
+  | { readonly type: 'load-failed'; readonly failure: Failure }
+  | { readonly type: 'part'; readonly id: number; readonly part: ModelStreamPart }
+  | { readonly type: 'counted'; readonly id: number; readonly promptTokens: number }
+  | { readonly type: 'failed'; readonly id: number; readonly failure: Failure };
+
+/**
+ * Small things in large numbers: as JSON they cost half of what cloning them does. A prompt, which may be megabytes, goes
+ * the other way as it is.
+ */
+export function encodeFromRunner(messages: readonly FromRunner[]): string {
+  return JSON.stringify(messages);
+}
+
+export function decodeFromRunner(text: string): readonly FromRunner[] {
+  return JSON.parse(text);
+}

@@ -1,0 +1,15 @@
+/** How many tokens a model may spend on thinking before it answers. */
+import { modelOptionsOf, type ModelCall } from '../../model-port.ts';
+
+/** Tokens of thought for each effort that is less than a model's own measure. */
+const EFFORT_TOKENS: Readonly<Partial<Record<NonNullable<ModelCall['reasoning']>, number>>> = {
+  minimal: 512,
+  low: 2048,
+};
+
+/** @returns 0 where it shall not think; infinity leaves it to the model */
+export function thinkingBudget(call: Pick<ModelCall, 'reasoning' | 'providerOptions'>): number {
+  const { reasoning = 'provider-default' } = call;
+  if (reasoning === 'none') return 0;
+  return modelOptionsOf(call).thinkingBudgetTokens ?? EFFORT_TOKENS[reasoning] ?? Infinity;
+}
