@@ -4,12 +4,12 @@
  */
 import type { ModelStreamPart } from '../core/inference/model-port.ts';
 import { atOnce } from '../core/steps.ts';
-import { encodeMessageStream } from '../gateway/wire/anthropic-stream.ts';
-import { encodeOllamaStream } from '../gateway/wire/ollama-response.ts';
-import { encodeChatStream } from '../gateway/wire/openai-chat-response.ts';
-import { encodeCompletionStream } from '../gateway/wire/openai-completions-response.ts';
-import { parseResponsesBody, parseResponsesRequest } from '../gateway/wire/responses-request.ts';
-import { encodeResponseStream } from '../gateway/wire/responses-stream.ts';
+import { encodeMessageStream } from '../gateway/wire/anthropic/stream.ts';
+import { encodeOllamaStream } from '../gateway/wire/ollama/response.ts';
+import { encodeChatStream } from '../gateway/wire/openai/chat-response.ts';
+import { encodeCompletionStream } from '../gateway/wire/openai/completions-response.ts';
+import { parseResponsesBody, parseResponsesRequest } from '../gateway/wire/responses/request.ts';
+import { encodeResponseStream } from '../gateway/wire/responses/stream.ts';
 
 const TOKENS = 2000;
 const ROUNDS = 40;

@@ -3,7 +3,7 @@
  * has under way; where none runs, in the database itself.
  */
 import * as z from 'zod';
-import { deviceResourceSchema, encodeDevice, type DeviceResource } from '../gateway/wire/pairings.ts';
+import { deviceResourceSchema, encodeDevice, type DeviceResource } from '../gateway/wire/admin/pairings.ts';
 import type { Revocation } from '../identity/node/key-revocation.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';
 import { createDeviceTable, recordOf } from '../identity/node/device-table.ts';

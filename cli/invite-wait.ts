@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isRecord } from '../core/json.ts';
 import { printable } from '../core/printable.ts';
-import { approvalEventSchema, type WireApproval, type WireApprovalEvent } from '../gateway/wire/approvals.ts';
-import { inviteStateSchema, type InviteResource, type InviteState } from '../gateway/wire/pairings.ts';
+import { approvalEventSchema, type WireApproval, type WireApprovalEvent } from '../gateway/wire/admin/approvals.ts';
+import { inviteStateSchema, type InviteResource, type InviteState } from '../gateway/wire/admin/pairings.ts';
 import { CommandError, type CommandContext, type Terminal } from './command.ts';
 import { UnansweredError, type LiveServer } from './live-server.ts';
 

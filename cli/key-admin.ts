@@ -15,7 +15,7 @@ import {
   accessKeyParamsOf,
   type CreateKeyBody,
   type KeyResource,
-} from '../gateway/wire/access-keys.ts';
+} from '../gateway/wire/admin/access-keys.ts';
 import { createAccessKeyCheck, type AccessKeyVerdict } from '../identity/node/access-key-check.ts';
 import { UNKNOWN_REVOCATION, type Revocation, type RevocationOfKeys } from '../identity/node/key-revocation.ts';
 import { createAccessKeyTable } from '../identity/node/access-key-table.ts';

@@ -3,7 +3,7 @@
  * moment and misses nothing after it; one that does not keep up is cut off, since it can ask again and see what waits.
  */
 import type { ApprovalQueue } from '../core/approvals/approval-queue.ts';
-import { encodeApprovalEvent, encodeSnapshotEvent } from './wire/approvals.ts';
+import { encodeApprovalEvent, encodeSnapshotEvent } from './wire/admin/approvals.ts';
 
 /** A terminal that watches, a page or two; each holds a connection. */
 const MAX_READERS = 16;

@@ -9,7 +9,7 @@ import { outwardError, RequestError } from './errors.ts';
 import { ANSWER_HEADERS } from './guard.ts';
 import { STATUS_CODES } from './http/node-http.ts';
 import { requestIds } from './request-ids.ts';
-import { encodeOpenAiError } from './wire/openai-error.ts';
+import { encodeOpenAiError } from './wire/openai/error.ts';
 
 /** @param error ours, or what the parser or a timer of Node says. @returns a whole answer, as it goes over the wire */
 export function answerMalformed(error: unknown): string {

@@ -7,26 +7,26 @@
 import { CONFIG_BODY_BYTES, NO_BODY_BYTES, PUBLIC_BODY_BYTES } from './bounds.ts';
 import type { AccessClass } from './policy.ts';
 import type { Method, Route } from './route.ts';
-import { adminShutdown, adminStatus } from './routes/admin.ts';
-import { listDevices, renameDevice, revokeDevice } from './routes/admin-devices.ts';
-import { closeInvite, createInvite, getInvite, listInvites } from './routes/admin-invites.ts';
-import { createKey, listKeys, revokeAllKeys, revokeKey } from './routes/admin-keys.ts';
-import { adminModels, loadModel, unloadModel } from './routes/admin-models.ts';
-import { countMessageTokens, createMessage } from './routes/anthropic-messages.ts';
-import { approvalEvents, decideApproval, listApprovals } from './routes/approvals.ts';
-import { chatCompletions } from './routes/chat-completions.ts';
-import { completions } from './routes/completions.ts';
+import { adminShutdown, adminStatus } from './routes/admin/status.ts';
+import { listDevices, renameDevice, revokeDevice } from './routes/admin/devices.ts';
+import { closeInvite, createInvite, getInvite, listInvites } from './routes/admin/invites.ts';
+import { createKey, listKeys, revokeAllKeys, revokeKey } from './routes/admin/keys.ts';
+import { adminModels, loadModel, unloadModel } from './routes/admin/models.ts';
+import { countMessageTokens, createMessage } from './routes/inference/anthropic-messages.ts';
+import { approvalEvents, decideApproval, listApprovals } from './routes/admin/approvals.ts';
+import { chatCompletions } from './routes/inference/chat-completions.ts';
+import { completions } from './routes/inference/completions.ts';
 import { health, root } from './routes/health.ts';
-import { metrics } from './routes/metrics.ts';
-import { getModel, listModels } from './routes/models.ts';
-import { ollamaChat, ollamaGenerate } from './routes/ollama-inference.ts';
+import { metrics } from './routes/admin/metrics.ts';
+import { getModel, listModels } from './routes/inference/models.ts';
+import { ollamaChat, ollamaGenerate } from './routes/inference/ollama-inference.ts';
 import { openApi } from './routes/openapi.ts';
-import { ollamaPs, ollamaShow, ollamaTags, ollamaVersion } from './routes/ollama-models.ts';
-import { pairChallenge } from './routes/pair-challenge.ts';
-import { clearRequests, listRequests } from './routes/request-log.ts';
-import { createResponse, deleteResponse, getResponse, listInputItems } from './routes/responses.ts';
-import { pairByCode, pairInvite, secureCall, secureSession } from './routes/secure.ts';
-import { encodeOpenAiError } from './wire/openai-error.ts';
+import { ollamaPs, ollamaShow, ollamaTags, ollamaVersion } from './routes/inference/ollama-models.ts';
+import { pairChallenge } from './routes/channel/pair-challenge.ts';
+import { clearRequests, listRequests } from './routes/admin/request-log.ts';
+import { createResponse, deleteResponse, getResponse, listInputItems } from './routes/inference/responses.ts';
+import { pairByCode, pairInvite, secureCall, secureSession } from './routes/channel/secure.ts';
+import { encodeOpenAiError } from './wire/openai/error.ts';
 
 /** A row of the contract whose part of the service does not exist yet. */
 function planned(

@@ -7,7 +7,7 @@ import {
   approvalListSchema,
   type WireApproval,
   type WireApprovalEvent,
-} from '../../gateway/wire/approvals.ts';
+} from '../../gateway/wire/admin/approvals.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type Terminal } from '../command.ts';
 import { findLiveServer, requireLiveServer, type LiveServer } from '../live-server.ts';
 

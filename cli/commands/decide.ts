@@ -1,6 +1,6 @@
 /** `postern approve` and `postern deny`: the owner's word. */
 import { printable } from '../../core/printable.ts';
-import type { WireApproval } from '../../gateway/wire/approvals.ts';
+import type { WireApproval } from '../../gateway/wire/admin/approvals.ts';
 import { readApprovals } from './approvals.ts';
 import { CommandError, UsageError, type Command, type CommandInput } from '../command.ts';
 import { requireLiveServer } from '../live-server.ts';

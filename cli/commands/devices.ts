@@ -1,7 +1,7 @@
 /** `postern devices`: lists, renames and revokes what is paired with this machine. */
 import { quoted } from '../../core/printable.ts';
 import { isLabel } from '../../identity/access-claims.ts';
-import type { DeviceResource } from '../../gateway/wire/pairings.ts';
+import type { DeviceResource } from '../../gateway/wire/admin/pairings.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from '../command.ts';
 import { cutText } from '../cut-text.ts';
 import { findDeviceAdmin, type DeviceAdmin } from '../device-admin.ts';

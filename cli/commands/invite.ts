@@ -9,7 +9,7 @@ import {
   type InviteResource,
   type InviteState,
   type MadeInvite,
-} from '../../gateway/wire/pairings.ts';
+} from '../../gateway/wire/admin/pairings.ts';
 import {
   CommandError,
   UsageError,

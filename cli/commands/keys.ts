@@ -3,7 +3,7 @@ import { quoted } from '../../core/printable.ts';
 import { findAccessKey } from '../../identity/access-key.ts';
 import { isLabel, type AccessClaims } from '../../identity/access-claims.ts';
 import type { AccessKeyRefusal } from '../../identity/node/access-key-check.ts';
-import { MAX_LIFETIME_S, type KeyResource } from '../../gateway/wire/access-keys.ts';
+import { MAX_LIFETIME_S, type KeyResource } from '../../gateway/wire/admin/access-keys.ts';
 import {
   CommandError,
   UsageError,

@@ -6,7 +6,7 @@ import { availableMemoryBytes } from '../../core/inference/local/system-memory.t
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { encodeRelay } from '../relays.ts';
 import type { Route, Services } from '../route.ts';
-import { encodeOpenAiError } from '../wire/openai-error.ts';
+import { encodeOpenAiError } from '../wire/openai/error.ts';
 
 /** How long the parts of the snapshot that ask the system may take, in milliseconds. */
 const SNAPSHOT_DEADLINE_MS = 250;

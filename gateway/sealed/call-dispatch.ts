@@ -9,7 +9,7 @@ import { CONFIRM_PATH, encodeGatewayFacts, HOME_PATH } from '../../identity/pair
 import type { Pairings } from '../access-key-source.ts';
 import { outwardError, RequestError } from '../errors.ts';
 import type { AccessClass } from '../policy.ts';
-import { encodeOpenAiError } from '../wire/openai-error.ts';
+import { encodeOpenAiError } from '../wire/openai/error.ts';
 import type { CallTable } from './call-table.ts';
 import { createActions, type IdempotencyResult } from './idempotency.ts';
 import { allowedHeaders, type InnerAnswer, type InnerRequest, type RunInner } from './inner-request.ts';

@@ -2,9 +2,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { OutwardError } from '../errors.ts';
 import { withoutAlias } from '../path-alias.ts';
-import { encodeAnthropicError } from './anthropic-error.ts';
-import { encodeOllamaError } from './ollama-error.ts';
-import { encodeOpenAiError } from './openai-error.ts';
+import { encodeAnthropicError } from './anthropic/error.ts';
+import { encodeOllamaError } from './ollama/error.ts';
+import { encodeOpenAiError } from './openai/error.ts';
 
 export type EncodeError = (error: OutwardError) => object;
 

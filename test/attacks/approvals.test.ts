@@ -12,7 +12,7 @@ import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
 import { createListener } from '../../gateway/listener.ts';
 import { createInnerCalls } from '../../gateway/sealed/inner-request.ts';
 import { createGateway } from '../../gateway/server.ts';
-import { encodeOpenAiError } from '../../gateway/wire/openai-error.ts';
+import { encodeOpenAiError } from '../../gateway/wire/openai/error.ts';
 import { untoldPeers } from '../../gateway/peer-process.ts';
 import { createFastTime } from '../support/fast-time.ts';
 import { newInvite } from '../support/invites.ts';

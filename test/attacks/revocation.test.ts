@@ -16,7 +16,7 @@ import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
 import { createListener } from '../../gateway/listener.ts';
 import { createInnerCalls } from '../../gateway/sealed/inner-request.ts';
 import { createGateway } from '../../gateway/server.ts';
-import { encodeOpenAiError } from '../../gateway/wire/openai-error.ts';
+import { encodeOpenAiError } from '../../gateway/wire/openai/error.ts';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
 import { OP } from '../../relay/wire/op.ts';
 import { createKey, setSettings, type MadeKey } from '../support/access-keys.ts';

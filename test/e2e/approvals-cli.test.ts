@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { approvalEventSchema, approvalListSchema } from '../../gateway/wire/approvals.ts';
+import { approvalEventSchema, approvalListSchema } from '../../gateway/wire/admin/approvals.ts';
 import {
   removeHome,
   startApprovalsService,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import QRCode from 'qrcode';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { qrCodeRows } from '../../cli/qr-code.ts';
-import type { DeviceResource, InviteState, MadeInvite } from '../../gateway/wire/pairings.ts';
+import type { DeviceResource, InviteState, MadeInvite } from '../../gateway/wire/admin/pairings.ts';
 import { findInviteCode } from '../../identity/invite-code.ts';
 import { description, deviceKeyOf, gateway } from '../identity/node/pairings-of-home.ts';
 import {

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { concatBytes } from '../../channel/bytes.ts';
 import { encodeAttachHead } from '../../channel/head.ts';
 import type { InitiatorSession } from '../../channel/initiator.ts';
-import type { MadeInvite } from '../../gateway/wire/pairings.ts';
+import type { MadeInvite } from '../../gateway/wire/admin/pairings.ts';
 import { findInviteCode } from '../../identity/invite-code.ts';
 import { connect, pair } from '../../clients/sdk/index.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { atOnce, type Steps } from '../../core/steps.ts';
 import { RequestError } from '../../gateway/errors.ts';
 import { MAX_ITEM_NODES, parseItems } from '../../gateway/json-items.ts';
-import { parseCountTokensRequest, parseMessagesRequest } from '../../gateway/wire/anthropic-request.ts';
-import { parseChatRequest as parseOllamaChat } from '../../gateway/wire/ollama-request.ts';
-import { parseChatRequest } from '../../gateway/wire/openai-chat-request.ts';
-import { parseResponsesBody } from '../../gateway/wire/responses-request.ts';
+import { parseCountTokensRequest, parseMessagesRequest } from '../../gateway/wire/anthropic/request.ts';
+import { parseChatRequest as parseOllamaChat } from '../../gateway/wire/ollama/request.ts';
+import { parseChatRequest } from '../../gateway/wire/openai/chat-request.ts';
+import { parseResponsesBody } from '../../gateway/wire/responses/request.ts';
 import * as z from 'zod';
 
 const COUNT = 1000;

@@ -2,13 +2,13 @@
 import { ServiceError } from '../../core/errors.ts';
 import type { ModelStreamPart } from '../../core/inference/model-port.ts';
 import { atOnce } from '../../core/steps.ts';
-import { parseKeptItems } from '../../gateway/wire/responses-input.ts';
+import { parseKeptItems } from '../../gateway/wire/responses/input.ts';
 import {
   parseResponsesBody,
   parseResponsesRequest,
   type ResponsesRequest,
-} from '../../gateway/wire/responses-request.ts';
-import type { ResponseEnvelope } from '../../gateway/wire/responses-resource.ts';
+} from '../../gateway/wire/responses/request.ts';
+import type { ResponseEnvelope } from '../../gateway/wire/responses/resource.ts';
 
 export const KEY = '0123456789abcdef01234567';
 export const CREATED_AT = 1_700_000_000;

@@ -6,9 +6,9 @@ import { expect, test } from 'vitest';
 import { chatHistory } from '../../../core/inference/local/chat-history.ts';
 import type { ModelCall } from '../../../core/inference/model-port.ts';
 import { atOnce } from '../../../core/steps.ts';
-import { parseMessagesRequest } from '../../../gateway/wire/anthropic-request.ts';
-import { parseChatRequest as parseOllamaRequest } from '../../../gateway/wire/ollama-request.ts';
-import { parseChatRequest } from '../../../gateway/wire/openai-chat-request.ts';
+import { parseMessagesRequest } from '../../../gateway/wire/anthropic/request.ts';
+import { parseChatRequest as parseOllamaRequest } from '../../../gateway/wire/ollama/request.ts';
+import { parseChatRequest } from '../../../gateway/wire/openai/chat-request.ts';
 import { parseRequest as parseResponsesRequest } from '../../support/responses-golden.ts';
 
 const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };

@@ -1,10 +1,10 @@
 /** The engine looks for each stop at each token: of long ones it would hold the model, and gigabytes, for minutes. */
 import { expect, test } from 'vitest';
 import { atOnce } from '../../../core/steps.ts';
-import { parseMessagesRequest } from '../../../gateway/wire/anthropic-request.ts';
-import { parseChatRequest as parseOllamaChat, parseGenerateRequest } from '../../../gateway/wire/ollama-request.ts';
-import { parseChatRequest } from '../../../gateway/wire/openai-chat-request.ts';
-import { parseCompletionRequest } from '../../../gateway/wire/openai-completions-request.ts';
+import { parseMessagesRequest } from '../../../gateway/wire/anthropic/request.ts';
+import { parseChatRequest as parseOllamaChat, parseGenerateRequest } from '../../../gateway/wire/ollama/request.ts';
+import { parseChatRequest } from '../../../gateway/wire/openai/chat-request.ts';
+import { parseCompletionRequest } from '../../../gateway/wire/openai/completions-request.ts';
 
 const messages = [{ role: 'user', content: 'Hello' }];
 

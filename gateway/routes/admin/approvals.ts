@@ -1,0 +1,83 @@
+/** `/admin/approvals` and `/admin/events`: what waits for the owner's word, and the owner's word. */
+import * as z from 'zod';
+import type { ApprovalOutcome, DecisionResult } from '../../../core/approvals/approval-queue.ts';
+import { ServiceError } from '../../../core/errors.ts';
+import { NO_BODY_BYTES } from '../../bounds.ts';
+import { RequestError } from '../../errors.ts';
+import { parseBody } from '../../json-body.ts';
+import type { Route } from '../../route.ts';
+import { encodeApprovals } from '../../wire/admin/approvals.ts';
+import { EVENT_STREAM_HEADERS } from '../../wire/event-stream.ts';
+import { encodeOpenAiError } from '../../wire/openai/error.ts';
+
+const decisionBody = z.strictObject({ decision: z.enum(['approve', 'deny']) });
+
+export const listApprovals: Route = {
+  method: 'GET',
+  path: '/admin/approvals',
+  access: 'admin',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary: 'What waits for the owner: id, kind, summary, when it was asked and when it ends as a no; the oldest first.',
+  encodeError: encodeOpenAiError,
+  handle: (_request, { approvals }) => ({ body: encodeApprovals(approvals.list()) }),
+};
+
+export const decideApproval: Route = {
+  method: 'POST',
+  path: '/admin/approvals/:id',
+  access: 'admin',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary: 'Approve or deny; answers with the outcome, or 409 where it was settled before.',
+  body: decisionBody,
+  encodeError: encodeOpenAiError,
+  handle({ params, json }, { approvals }) {
+    const { decision } = parseBody(decisionBody, json());
+    const id = params['id'] ?? '';
+    const outcome = decision === 'approve' ? 'approved' : 'denied';
+    const refusal = refusalOf(approvals.decide(id, outcome));
+    if (refusal !== undefined) throw refusal;
+    return { body: { id, outcome } };
+  },
+};
+
+function refusalOf(decided: DecisionResult): RequestError | undefined {
+  switch (decided.result) {
+    case 'done':
+      return undefined;
+    case 'unknown':
+      return new RequestError('not_found', 'No approval has this id, or it was settled long ago.');
+    case 'settled':
+      return new RequestError('approval_settled', SETTLED[decided.outcome]);
+    case 'needs_code':
+      return new RequestError(
+        'approval_needs_code',
+        'Its code approves this one: type it on the device that asks. Here it can only be denied.',
+      );
+  }
+}
+
+const SETTLED: Readonly<Record<ApprovalOutcome, string>> = {
+  approved: 'This was settled before: it was approved.',
+  denied: 'This was settled before: it was denied.',
+  expired: 'This was settled before: its time ran out, which is a no.',
+  cancelled: 'This was withdrawn before: whoever asked has left, or can no longer be given what it asked for.',
+};
+
+export const approvalEvents: Route = {
+  method: 'GET',
+  path: '/admin/events',
+  access: 'admin',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary:
+    'Server-sent events: approval.snapshot with all that wait, then approval.added and approval.settled as they happen.',
+  encodeError: encodeOpenAiError,
+  handle({ signal }, { approvalFeed }) {
+    const reader = approvalFeed.open(signal);
+    if (reader === undefined)
+      throw new ServiceError('overloaded', 'Too many programs watch the approvals. Stop one of them, and try again.');
+    return { headers: EVENT_STREAM_HEADERS, body: reader.events, cut: reader.cut };
+  },
+};

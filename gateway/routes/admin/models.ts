@@ -1,0 +1,65 @@
+/** `/admin/models*`: which models are loaded, and the owner's hand on that. */
+import * as z from 'zod';
+import { NO_BODY_BYTES } from '../../bounds.ts';
+import { parseBody } from '../../json-body.ts';
+import type { Route, Services } from '../../route.ts';
+import { encodeOpenAiError } from '../../wire/openai/error.ts';
+
+const whichModel = z.strictObject({ model: z.string().min(1).describe('The id of an installed model.') });
+
+export const adminModels: Route = {
+  method: 'GET',
+  path: '/admin/models',
+  access: 'admin',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary: 'The loaded models: memory, context, calls, and when each will be unloaded.',
+  encodeError: encodeOpenAiError,
+  handle: (_request, services) => ({ body: { models: loadedModels(services) } }),
+};
+
+export const loadModel: Route = {
+  method: 'POST',
+  path: '/admin/models/load',
+  access: 'admin',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary: 'Load a model before anybody asks it; answers when it is ready.',
+  body: whichModel,
+  encodeError: encodeOpenAiError,
+  async handle({ json }, services) {
+    const { model } = parseBody(whichModel, json());
+    await services.inference.load(model);
+    return { body: { models: loadedModels(services) } };
+  },
+};
+
+export const unloadModel: Route = {
+  method: 'POST',
+  path: '/admin/models/unload',
+  access: 'admin',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary: 'Unload a model when the calls that use it are done; answers when its memory is free.',
+  body: whichModel,
+  encodeError: encodeOpenAiError,
+  async handle({ json }, services) {
+    const { model } = parseBody(whichModel, json());
+    await services.inference.unload(model);
+    return { body: { models: loadedModels(services) } };
+  },
+};
+
+function loadedModels({ inference }: Services): readonly object[] {
+  const { residents, inflight } = inference.status();
+  return residents.map(({ id, pid, contextTokens, sequences, memoryBytes, unloadsInMs }) => ({
+    id,
+    pid,
+    context_tokens: contextTokens,
+    sequences,
+    memory_bytes: memoryBytes,
+    running: inflight.get(id)?.running ?? 0,
+    queued: inflight.get(id)?.queued ?? 0,
+    unloads_in_seconds: unloadsInMs === undefined ? null : Math.ceil(unloadsInMs / 1000),
+  }));
+}

@@ -1,0 +1,35 @@
+/** `/admin/requests`: the request log, for the owner. */
+import { NO_BODY_BYTES } from '../../bounds.ts';
+import { parseRequestQuery } from '../../request-log/request-query.ts';
+import type { Route } from '../../route.ts';
+import { encodeOpenAiError } from '../../wire/openai/error.ts';
+
+export const listRequests: Route = {
+  method: 'GET',
+  path: '/admin/requests',
+  access: 'admin',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary:
+    'The request log, the newest first, and figures over all that the filter lets through: search, method, source, status, errors, since, until, limit, cursor.',
+  encodeError: encodeOpenAiError,
+  handle({ query }, { requestLog, now }) {
+    const { filter, limit, beforeId } = parseRequestQuery(Object.fromEntries(query), now());
+    // One more than asked for tells whether there are more.
+    const found = requestLog.list(filter, { limit: limit + 1, beforeId });
+    const requests = found.slice(0, limit);
+    const next = found.length > limit ? { next_cursor: String(requests.at(-1)?.id) } : {};
+    return { body: { requests, stats: requestLog.stats(filter), ...next } };
+  },
+};
+
+export const clearRequests: Route = {
+  method: 'DELETE',
+  path: '/admin/requests',
+  access: 'admin',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '',
+  summary: 'Empty the request log.',
+  encodeError: encodeOpenAiError,
+  handle: (_request, { requestLog }) => ({ body: { deleted: requestLog.clear() } }),
+};

@@ -1,0 +1,43 @@
+/** The models there are: `GET /v1/models`, `GET /v1/models/{id}`. */
+import type { InstalledModel } from '../../../core/inference/local/model-catalog.ts';
+import { NO_BODY_BYTES } from '../../bounds.ts';
+import type { Route } from '../../route.ts';
+import { encodeOpenAiError } from '../../wire/openai/error.ts';
+
+export const listModels: Route = {
+  method: 'GET',
+  path: '/models',
+  access: 'inference',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '/v1',
+  summary: 'The installed models, in OpenAI style.',
+  encodeError: encodeOpenAiError,
+  async handle(_request, { catalog }) {
+    return { body: { object: 'list', data: (await catalog.list()).map(encodeModel) } };
+  },
+};
+
+export const getModel: Route = {
+  method: 'GET',
+  path: '/models/*',
+  access: 'inference',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '/v1',
+  summary: 'One installed model, in OpenAI style.',
+  encodeError: encodeOpenAiError,
+  async handle({ params }, { catalog }) {
+    return { body: encodeModel(await catalog.resolve(params['*'] ?? '')) };
+  },
+};
+
+/** Where a model came from, since what a file says about its maker can't be relied on. */
+const OWNERS = {
+  'built-in': 'postern',
+  folder: 'local',
+  'lm-studio': 'lm-studio',
+  ollama: 'ollama',
+} as const satisfies Record<InstalledModel['origin'], string>;
+
+function encodeModel({ id, modifiedAtMs, origin }: InstalledModel): object {
+  return { id, object: 'model', created: Math.floor(modifiedAtMs / 1000), owned_by: OWNERS[origin] };
+}

@@ -1,0 +1,120 @@
+/** What models there are, in Ollama's words: `GET /api/tags`, `POST /api/show`, `GET /api/ps`, `GET /api/version`. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ServiceError } from '../../../core/errors.ts';
+import type { InstalledModel } from '../../../core/inference/local/model-catalog.ts';
+import type { ResidentModel } from '../../../core/inference/local/residency.ts';
+import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../../bounds.ts';
+import { isOwner } from '../../caller.ts';
+import type { Route, Services } from '../../route.ts';
+import { encodeOllamaError } from '../../wire/ollama/error.ts';
+import {
+  encodeRunning,
+  encodeShow,
+  encodeTag,
+  parseShowRequest,
+  type KnownModel,
+  ollamaShowRequestSchema,
+} from '../../wire/ollama/models.ts';
+
+/**
+ * The Ollama whose routes these are. Clients compare it with what they need and turn away anything older: VS Code's
+ * Copilot Chat wants 0.6.4, coding agents that speak Anthropic's style to an Ollama want 0.14.2.
+ */
+const OLLAMA_VERSION = '0.14.2';
+
+/**
+ * How long a list waits for models never looked into before; a large vocabulary takes about a second to read. What is
+ * not known by then stays empty in this list and is there in a later one.
+ */
+const LIST_TIMEOUT_MS = 2000;
+
+export const ollamaTags: Route = {
+  method: 'GET',
+  path: '/tags',
+  access: 'inference',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '/api',
+  summary: 'The installed models, in Ollama style.',
+  encodeError: encodeOllamaError,
+  async handle(_request, services) {
+    return { body: { models: (await lookUp(await services.catalog.list(), services)).map(encodeTag) } };
+  },
+};
+
+export const ollamaShow: Route = {
+  method: 'POST',
+  path: '/show',
+  access: 'inference',
+  maxBodyBytes: PUBLIC_BODY_BYTES,
+  clientPrefix: '/api',
+  summary: 'What is in a model, in Ollama style.',
+  body: ollamaShowRequestSchema,
+  encodeError: encodeOllamaError,
+  async handle({ json }, { catalog, modelDetails }) {
+    const model = await catalog.resolve(parseShowRequest(json()));
+    const details = await modelDetails.read(model);
+    if (details === undefined) {
+      throw new ServiceError('engine_failed', 'The model file cannot be read: it is damaged, or no GGUF file.');
+    }
+    return { body: encodeShow(model, details) };
+  },
+};
+
+export const ollamaPs: Route = {
+  method: 'GET',
+  path: '/ps',
+  access: 'inference',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '/api',
+  summary: 'The loaded models, in Ollama style.',
+  encodeError: encodeOllamaError,
+  async handle({ caller }, services) {
+    const { residents } = services.inference.status();
+    const told = isOwner(caller) ? residents : residents.map(withoutUse).toSorted((a, b) => a.id.localeCompare(b.id));
+    const known = await lookUp(
+      told.map(({ model }) => model),
+      services,
+    );
+    const models = told.flatMap(({ contextTokens, unloadsInMs }, index) => {
+      const one = known[index];
+      const expiresAtMs = unloadsInMs === undefined ? undefined : services.now() + unloadsInMs;
+      return one === undefined ? [] : [encodeRunning(one, { contextTokens, expiresAtMs })];
+    });
+    return { body: { models } };
+  },
+};
+
+export const ollamaVersion: Route = {
+  method: 'GET',
+  path: '/version',
+  access: 'inference',
+  maxBodyBytes: NO_BODY_BYTES,
+  clientPrefix: '/api',
+  summary: 'The version of Ollama that these routes are like.',
+  encodeError: encodeOllamaError,
+  handle: (_request, { control }) => ({ body: { version: OLLAMA_VERSION, postern_version: control.version } }),
+};
+
+/** When a model was used last, and which one last of all, is what its other callers did; those who ask now are told of now. */
+function withoutUse(resident: ResidentModel): ResidentModel {
+  return { ...resident, unloadsInMs: resident.keepLoadedMs };
+}
+
+async function lookUp(
+  models: readonly InstalledModel[],
+  { modelDetails, modelDigests }: Pick<Services, 'modelDetails' | 'modelDigests'>,
+): Promise<readonly KnownModel[]> {
+  const patience = new AbortController();
+  const tooLong = sleep(LIST_TIMEOUT_MS, undefined, { signal: patience.signal }).catch(() => undefined);
+  const known = await Promise.all(
+    models.map(async (model): Promise<KnownModel> => {
+      const [details, digest] = await Promise.all([
+        Promise.race([modelDetails.read(model), tooLong]),
+        Promise.race([modelDigests.find(model), tooLong]),
+      ]);
+      return { model, details, digest };
+    }),
+  );
+  patience.abort();
+  return known;
+}

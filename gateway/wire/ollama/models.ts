@@ -1,0 +1,122 @@
+/**
+ * Ollama's lists and descriptions of models: `GET /api/tags`, `POST /api/show`, `GET /api/ps`. Pure.
+ *
+ * The contract wins over Ollama in two things: a digest begins with `sha256:`, and `capabilities` leaves `tools` out.
+ */
+import * as z from 'zod';
+import type { InstalledModel } from '../../../core/inference/local/model-catalog.ts';
+import type { ModelDetails } from '../../../core/inference/local/model-details.ts';
+import { RequestError } from '../../errors.ts';
+import { parseBody } from '../../json-body.ts';
+
+/** A model and what is known about it; both may still be unknown, or never be known of a damaged file. */
+export interface KnownModel {
+  readonly model: InstalledModel;
+  readonly details: ModelDetails | undefined;
+  readonly digest: string | undefined;
+}
+
+/**
+ * In place of a digest that is still being worked out: no digest, and plainly so. Ollama's own command line cuts the
+ * first twelve characters off without looking, so none at all would crash it.
+ */
+const PENDING_DIGEST = 'sha256:pending';
+
+/** For a model that stays until another takes its place. Clients show this as "forever". */
+const NEVER_EXPIRES = '2999-12-31T23:59:59.000Z';
+
+export function encodeTag({ model, details, digest }: KnownModel): object {
+  return {
+    name: model.id,
+    model: model.id,
+    modified_at: new Date(model.modifiedAtMs).toISOString(),
+    size: model.sizeBytes,
+    digest: digest ?? PENDING_DIGEST,
+    details: encodeDetails(details),
+  };
+}
+
+/** The size is the model's on disk, and where it was loaded to is left out: the engine reports neither. */
+interface Residency {
+  readonly contextTokens: number;
+  /** Milliseconds since 1970; undefined for a model that stays until another is asked for. */
+  readonly expiresAtMs: number | undefined;
+}
+
+export function encodeRunning({ model, details, digest }: KnownModel, residency: Residency): object {
+  return {
+    name: model.id,
+    model: model.id,
+    size: model.sizeBytes,
+    digest: digest ?? PENDING_DIGEST,
+    details: encodeDetails(details),
+    expires_at: residency.expiresAtMs === undefined ? NEVER_EXPIRES : new Date(residency.expiresAtMs).toISOString(),
+    context_length: residency.contextTokens,
+  };
+}
+
+function encodeDetails(details: ModelDetails | undefined): object {
+  return {
+    parent_model: '',
+    format: 'gguf',
+    family: details?.architecture ?? '',
+    families: details === undefined ? [] : [details.architecture],
+    parameter_size: details?.parameterSize ?? '',
+    quantization_level: details?.quantization ?? '',
+  };
+}
+
+export const ollamaShowRequestSchema = z.looseObject({
+  model: z.string().nullish(),
+  /** What `model` was called before. */
+  name: z.string().nullish(),
+  verbose: z.boolean().nullish(),
+});
+
+/** @returns the model's name. @throws {RequestError} `bad_request` that names the field at fault */
+export function parseShowRequest(json: unknown): string {
+  const { model, name, verbose } = parseBody(ollamaShowRequestSchema, json);
+  if (verbose === true) {
+    throw new RequestError('bad_request', 'verbose: the lists of tokens are not available', { param: 'verbose' });
+  }
+  const wanted = model || name;
+  if (wanted) return wanted;
+  throw new RequestError('bad_request', "model: expected the model's name", { param: 'model' });
+}
+
+export function encodeShow(model: InstalledModel, details: ModelDetails): object {
+  const parameters = samplingParameters(details);
+  return {
+    license: details.license ?? '',
+    modelfile: [`FROM ${model.id}`, ...parameters.map((line) => `PARAMETER ${line}`), ''].join('\n'),
+    parameters: parameters.join('\n'),
+    template: details.chatTemplate ?? '',
+    details: encodeDetails(details),
+    model_info: modelInfo(details),
+    capabilities: details.isGenerative ? ['completion'] : ['embedding'],
+    modified_at: new Date(model.modifiedAtMs).toISOString(),
+  };
+}
+
+/** GGUF's names of the sampling that a model's maker recommends, and Ollama's for the same. */
+const SAMPLING_PARAMETERS: Readonly<Record<string, string>> = {
+  'general.sampling.temp': 'temperature',
+  'general.sampling.top_p': 'top_p',
+  'general.sampling.top_k': 'top_k',
+  'general.sampling.min_p': 'min_p',
+  'general.sampling.penalty_repeat': 'repeat_penalty',
+};
+
+function samplingParameters({ metadata }: ModelDetails): string[] {
+  return Object.entries(SAMPLING_PARAMETERS).flatMap(([key, name]) =>
+    metadata[key] === undefined ? [] : [`${name} ${metadata[key]}`],
+  );
+}
+
+/** Names of the model inside its file. Clients would show them in place of the one that it is called by here. */
+const OTHER_NAMES: ReadonlySet<string> = new Set(['general.name', 'general.basename']);
+
+function modelInfo(details: ModelDetails): object {
+  const metadata = Object.entries(details.metadata).filter(([key]) => !OTHER_NAMES.has(key));
+  return { ...Object.fromEntries(metadata), 'general.parameter_count': details.parameterCount };
+}

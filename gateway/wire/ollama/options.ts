@@ -1,0 +1,140 @@
+/**
+ * What Ollama's chat and generate requests have in common: `options`, `format`, `think`, `keep_alive`. Pure.
+ *
+ * Options that choose how tokens are drawn are honoured or refused. Those that lay out memory and hardware are the
+ * owner's to decide, in the settings; clients send them with every request, so they are ignored, and named as such. A
+ * conversation too long for the context window is refused with the number of tokens that it holds, whatever `num_ctx`
+ * said.
+ */
+import * as z from 'zod';
+import type { ModelCall, ModelOptions } from '../../../core/inference/model-port.ts';
+import { RequestError } from '../../errors.ts';
+import { defined } from '../defined.ts';
+import { jsonObjectSchema } from '../json-object.ts';
+import { stopSequenceSchema, stopSequencesSchema } from '../stop-sequences.ts';
+
+export const optionsSchema = z.looseObject({
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  top_k: z.int().min(0).nullish(),
+  min_p: z.number().min(0).max(1).nullish(),
+  repeat_penalty: z.number().positive().max(10).nullish(),
+  presence_penalty: z.number().min(-2).max(2).nullish(),
+  frequency_penalty: z.number().min(-2).max(2).nullish(),
+  seed: z.int().nullish(),
+  num_predict: z.int().min(-2).nullish(),
+  num_ctx: z.int().min(1).nullish(),
+  stop: z.union([stopSequenceSchema, stopSequencesSchema]).nullish(),
+});
+type Options = z.output<typeof optionsSchema>;
+
+/** Ways of drawing tokens that the engine does not have, each with the value that asks for nothing of the kind. */
+const UNAVAILABLE_OPTIONS: Readonly<Record<string, unknown>> = {
+  mirostat: 0,
+  tfs_z: 1,
+  typical_p: 1,
+  // The engine looks back as far as Ollama does by default.
+  repeat_last_n: 64,
+  penalize_newline: true,
+};
+
+/** @throws {RequestError} `bad_request` */
+export function refuseUnavailableOptions(options: Options): void {
+  for (const [name, neutral] of Object.entries(UNAVAILABLE_OPTIONS)) {
+    const value = options[name] ?? neutral;
+    if (value === neutral) continue;
+    const param = `options.${name}`;
+    throw new RequestError('bad_request', `${param}: only ${JSON.stringify(neutral)} is possible here; leave it out`, {
+      param,
+    });
+  }
+}
+
+/** What only the owner decides: the layout of memory, and which hardware does the work. */
+const OWNER_OPTIONS = [
+  'num_ctx',
+  'num_keep',
+  'num_batch',
+  'num_gpu',
+  'main_gpu',
+  'num_thread',
+  'numa',
+  'low_vram',
+  'f16_kv',
+  'logits_all',
+  'vocab_only',
+  'use_mmap',
+  'use_mlock',
+  'embedding_only',
+];
+
+/** The names, as fields of the request, of what is accepted and has no effect. */
+export function ignoredOptions(options: Options): string[] {
+  return OWNER_OPTIONS.filter((name) => options[name] != null).map((name) => `options.${name}`);
+}
+
+/** The fields of the port's call that have a place of their own; `modelOptions` gives the rest. */
+export function samplingFields(options: Options): Partial<ModelCall> {
+  const { stop, seed } = options;
+  return defined({
+    temperature: options.temperature,
+    topP: options.top_p,
+    topK: options.top_k,
+    frequencyPenalty: options.frequency_penalty,
+    presencePenalty: options.presence_penalty,
+    // Ollama's own default, -1, asks for a seed that nobody chose.
+    seed: seed == null || seed < 0 ? undefined : seed,
+    stopSequences: typeof stop === 'string' ? [stop] : stop,
+    maxOutputTokens: maxOutputTokens(options.num_predict),
+  });
+}
+
+/** -1 (no end), -2 (to the end of the context) and 0 (which Ollama takes for -1): as much as there is room for. */
+function maxOutputTokens(numPredict: number | null | undefined): number | undefined {
+  if (numPredict == null) return undefined;
+  return numPredict > 0 ? numPredict : Number.MAX_SAFE_INTEGER;
+}
+
+export const thinkSchema = z
+  .union([z.boolean(), z.enum(['low', 'medium', 'high', 'max'])], {
+    error: 'expected true, false, "low", "medium", "high" or "max"',
+  })
+  .nullish();
+
+export function modelOptions(options: Options): ModelOptions {
+  return defined({ minP: options.min_p, repetitionPenalty: options.repeat_penalty });
+}
+
+/** `true` is what a model that can think does by itself. */
+export function reasoning(think: z.output<typeof thinkSchema>): ModelCall['reasoning'] {
+  if (think === false) return 'none';
+  return typeof think === 'string' ? think : undefined;
+}
+
+/** Ollama's Go client sends the empty string for "none". */
+export const formatSchema = z
+  .union([z.enum(['json', '']), jsonObjectSchema], {
+    error: 'expected "json" or a JSON schema as an object',
+  })
+  .nullish();
+
+export function responseFormat(format: z.output<typeof formatSchema>): ModelCall['responseFormat'] {
+  if (format == null || format === '') return undefined;
+  return format === 'json' ? { type: 'json' } : { type: 'json', schema: format };
+}
+
+/** https://pkg.go.dev/time#ParseDuration, which is what Ollama reads it with. */
+const GO_DURATION = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
+
+/** Seconds as a number, or a duration with units; negative means for ever. */
+export const keepAliveSchema = z
+  .union([z.number(), z.string().max(64, { abort: true }).regex(GO_DURATION)], {
+    error: 'expected a number of seconds, or a duration such as "5m" or "1h30m"',
+  })
+  .nullish();
+
+/** Whether it asks to let go of the model at once. */
+export function isZeroDuration(keepAlive: z.output<typeof keepAliveSchema>): boolean {
+  if (keepAlive == null) return false;
+  return typeof keepAlive === 'number' ? keepAlive === 0 : !/[1-9]/.test(keepAlive);
+}
