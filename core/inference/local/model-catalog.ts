@@ -5,18 +5,13 @@
  */
 import { stat } from 'node:fs/promises';
 import { ServiceError } from '../../errors.ts';
+import { findById, idFor, unknownModel, type NameRules } from '../model-names.ts';
 import { modelFiles } from './model-files.ts';
 import { describeFile, findGgufModels } from './model-sources/gguf-folder.ts';
 import type { FoundModel, ModelOrigin, ModelSource } from './model-sources/model-source.ts';
 
 /** The alias under which the built-in demonstrator model is always there. */
 export const BUILT_IN_MODEL_ID = 'foundation';
-
-/** Longer than any file name; an error is no place for whatever else was sent as an id. */
-const MAX_QUOTED_ID = 200;
-
-/** The tag that every name of Ollama's has, said or not. */
-const DEFAULT_TAG = ':latest';
 
 export interface InstalledModel {
   /** What clients call it. */
@@ -36,11 +31,11 @@ export interface ModelCatalog {
   /** Everything installed, the built-in model first, the others by id. Reads the disk. */
   list(): Promise<readonly InstalledModel[]>;
   /**
-   * The model a client means; `:latest` at the end of a name may be there or not. Looks through the disk only for an id
+   * The model a client means, by its id or by another name; see `model-names.ts`. Looks through the disk only for a name
    * not seen before, or whose file has changed since.
    * @throws {ServiceError} `model_not_found`
    */
-  resolve(id: string): Promise<InstalledModel>;
+  resolve(name: string): Promise<InstalledModel>;
 }
 
 interface ModelCatalogOptions {
@@ -49,13 +44,21 @@ interface ModelCatalogOptions {
   readonly builtInPath: string;
   /** Further places, in the order in which they win where two have the same model. */
   readonly sources?: readonly ModelSource[];
+  /** Asked for each name that is no model's id. None by default. */
+  readonly nameRules?: () => Promise<NameRules>;
 }
 
 /** Under load each request would otherwise ask the disk the same. */
 const FRESH_MS = 200;
+/** A model that is installed under a name which stood for another one answers to it so much later at the latest. */
+const LISTED_FRESH_MS = 2000;
 
-export function createModelCatalog({ modelsDir, builtInPath, sources = [] }: ModelCatalogOptions): ModelCatalog {
+const NO_RULES: NameRules = { aliases: {}, defaultModel: null };
+
+export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
+  const { modelsDir, builtInPath, sources = [], nameRules = async () => NO_RULES } = options;
   let known: ReadonlyMap<string, InstalledModel> = new Map();
+  let listedAt = -Infinity;
   const all: readonly ModelSource[] = [
     { origin: 'built-in', find: () => findBuiltIn(builtInPath) },
     { origin: 'folder', find: () => findGgufModels(modelsDir) },
@@ -73,13 +76,12 @@ export function createModelCatalog({ modelsDir, builtInPath, sources = [] }: Mod
     others.sort((a, b) => (a.id < b.id ? -1 : 1));
     const models = builtIn === undefined ? [] : [builtIn, ...others];
     known = new Map(models.map((model) => [model.id, model]));
+    listedAt = performance.now();
     return models;
   }
 
-  const named = (id: string): InstalledModel | undefined => known.get(id) ?? known.get(otherTag(id));
-
   async function findKnown(id: string): Promise<InstalledModel | undefined> {
-    const model = named(id);
+    const model = findById(known, id);
     if (model === undefined) return undefined;
     const now = performance.now();
     let look = looks.get(model);
@@ -90,24 +92,22 @@ export function createModelCatalog({ modelsDir, builtInPath, sources = [] }: Mod
     return (await look.unchanged) ? model : undefined;
   }
 
+  const find = async (id: string): Promise<InstalledModel | undefined> =>
+    (await findKnown(id)) ?? (await list().then(() => findById(known, id)));
+
   return {
     list,
-    async resolve(id) {
-      const model = (await findKnown(id)) ?? (await list().then(() => named(id)));
+    async resolve(name) {
+      const itself = await findKnown(name);
+      if (itself !== undefined) return itself;
+      const id = idFor(name, await nameRules());
+      const isListed = performance.now() - listedAt < LISTED_FRESH_MS;
+      const model =
+        id === undefined ? await find(name) : ((isListed ? undefined : await find(name)) ?? (await find(id)));
       if (model !== undefined) return model;
-      throw new ServiceError(
-        'model_not_found',
-        `The model '${id.slice(0, MAX_QUOTED_ID)}' is not installed. GET /v1/models lists those that are.`,
-        {
-          param: 'model',
-        },
-      );
+      throw new ServiceError('model_not_found', unknownModel(name, id, known.values()), { param: 'model' });
     },
   };
-}
-
-function otherTag(id: string): string {
-  return id.endsWith(DEFAULT_TAG) ? id.slice(0, -DEFAULT_TAG.length) : `${id}${DEFAULT_TAG}`;
 }
 
 async function findBuiltIn(path: string): Promise<readonly FoundModel[]> {
