@@ -1,6 +1,6 @@
 /** A change of a setting, with its entry in the audit log. */
 import { createAuditLog } from '../core/audit/audit-log.ts';
-import { writeSetting, type SettingName } from '../core/config/settings.ts';
+import { writeSetting, type SettingName } from '../service/settings.ts';
 import { openDatabase, type Database } from '../storage/database.ts';
 import { createAuditSeal } from '../identity/audit-seal.ts';
 import { readIdentityRecord } from '../identity/node/identity-record.ts';

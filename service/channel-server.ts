@@ -6,6 +6,8 @@ import { lazyChannelServer } from '../gateway/sealed/lazy-channel-server.ts';
 import type { ChannelServerOptions, ChannelServer } from '../gateway/sealed/channel-server.ts';
 import type { ChannelCrypto } from './channel-crypto.ts';
 import type { IdentityService } from './identity-service.ts';
+import type { ChannelSettings } from '../gateway/sealed/settings.ts';
+import type { PairingSettings } from '../gateway/settings.ts';
 import type { Start } from './start.ts';
 import type { Storage } from './storage.ts';
 
@@ -18,7 +20,10 @@ interface ChannelServerParts extends Pick<
   readonly channelCrypto: ChannelCrypto;
 }
 
-export function openChannelServer({ settings, clock, say, onClose }: Start, parts: ChannelServerParts): ChannelServer {
+export function openChannelServer(
+  { settings, clock, say, onClose }: Start<ChannelSettings & PairingSettings>,
+  parts: ChannelServerParts,
+): ChannelServer {
   const { identity, storage, channelCrypto, ...rest } = parts;
   const channelServer = lazyChannelServer(async () => {
     const [{ createChannelServer }, { gatewayCrypto }] = await Promise.all([

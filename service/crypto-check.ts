@@ -2,7 +2,7 @@
 import { hasOpensslMlKem768, isOpensslMlKemRight } from '../channel/node/openssl-ml-kem.ts';
 import { platformCrypto } from '../channel/node/platform-crypto.ts';
 import { findWrongPrimitive } from '../channel/primitive-test.ts';
-import type { Settings } from '../core/config/settings.ts';
+import type { ChannelSettings } from '../gateway/sealed/settings.ts';
 import { StartError } from './start.ts';
 
 /**
@@ -11,7 +11,7 @@ import { StartError } from './start.ts';
  * tested when the first device comes.
  * @throws {StartError}
  */
-export async function checkCrypto(choice: Settings['channel.crypto']): Promise<void> {
+export async function checkCrypto(choice: ChannelSettings['channel.crypto']): Promise<void> {
   if (choice === 'noble') return checkNoble();
   const isMlKemWrong = hasOpensslMlKem768() && !isOpensslMlKemRight();
   const wrong = findWrongPrimitive(platformCrypto) ?? (isMlKemWrong ? 'ML-KEM-768' : undefined);

@@ -12,6 +12,8 @@ import type { IdentityService } from './identity-service.ts';
 import type { Models } from './models.ts';
 import { callerOptions } from './options.ts';
 import { openRecording } from './request-recording.ts';
+import type { RequestLogSettings } from '../gateway/request-log/settings.ts';
+import type { AccessSettings, PairingSettings, ServerSettings } from '../gateway/settings.ts';
 import type { Start } from './start.ts';
 import type { Storage } from './storage.ts';
 
@@ -26,7 +28,10 @@ interface GatewayParts extends Pick<GatewayOptions, 'inner' | 'live' | 'peers' |
 }
 
 /** @returns what the listener hands its requests to */
-export function openGateway({ settings, clock, say }: Start, parts: GatewayParts): RequestListener {
+export function openGateway(
+  { settings, clock, say }: Start<ServerSettings & AccessSettings & PairingSettings & RequestLogSettings>,
+  parts: GatewayParts,
+): RequestListener {
   const { kept, models, approval, identity, requestLog, reach, control, ...rest } = parts;
   const { database, storage, now } = kept;
   const connections = (): ConnectionCounts => control.connections();

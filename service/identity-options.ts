@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import { writeFileAtomically } from '../core/config/atomic-file.ts';
 import { changeFiles } from '../core/config/home.ts';
-import { readSettingsFile, resolveSettings } from '../core/config/settings.ts';
+import { readSettings } from './settings.ts';
 import type { StoreOptions } from '../identity/node/choose-store.ts';
 import { packageRoot } from './package.ts';
 import type { ServiceContext } from './start.ts';
@@ -11,8 +11,7 @@ import type { ServiceContext } from './start.ts';
 type Where = Pick<ServiceContext, 'home' | 'environment'>;
 
 export async function identityOptions(where: Where): Promise<StoreOptions> {
-  const { home, environment } = where;
-  const { settings } = resolveSettings({ flags: {}, environment, file: await readSettingsFile(home) });
+  const { settings } = await readSettings(where);
   return { ...(await existingIdentityOptions(where)), preference: settings['identity.store'] };
 }
 

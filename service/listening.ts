@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setProcessTimer } from '../core/timer.ts';
 import { createListener, type Listener } from '../gateway/listener.ts';
+import type { PairingSettings, ServerSettings } from '../gateway/settings.ts';
 import type { Services } from '../gateway/route.ts';
 import { addressOf, listenHosts } from './addresses.ts';
 import { maxConnections } from './open-files.ts';
@@ -25,7 +26,11 @@ export function openListener({ onClose }: Start): Listener {
 }
 
 /** @throws {StartError} where the port is not to be had */
-export async function listen({ settings }: Start, listener: Listener, handle: RequestListener): Promise<void> {
+export async function listen(
+  { settings }: Start<ServerSettings>,
+  listener: Listener,
+  handle: RequestListener,
+): Promise<void> {
   const port = settings['server.port'];
   try {
     await listener.listen({ hosts: listenHosts(settings['server.expose']), port, handle });
@@ -51,7 +56,7 @@ interface Advertising {
 
 /** Only where somebody could come who hears of it. */
 export async function advertise(
-  { settings, say, stopping, onClose }: Start,
+  { settings, say, stopping, onClose }: Start<ServerSettings & PairingSettings>,
   { identity, facts, listener }: Advertising,
 ): Promise<void> {
   if (!settings['server.expose'] || !settings['pairing.discovery'] || !settings['pairing.advertise']) return;

@@ -1,14 +1,14 @@
 /** The catalog as the settings ask for it, the same for the service and for the command line. */
 import { homedir } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import type { Settings } from '../core/config/settings.ts';
+import type { ModelSettings } from '../core/inference/local/settings.ts';
 import { createModelCatalog, type ModelCatalog } from '../core/inference/local/model-catalog.ts';
 import { lmStudioModels } from '../core/inference/local/model-sources/lm-studio.ts';
 import { ollamaModels } from '../core/inference/local/model-sources/ollama.ts';
 import { packageRoot } from './package.ts';
 
 export function openModelCatalog(
-  settings: Pick<Settings, 'models.folder' | 'models.discover'>,
+  settings: ModelSettings,
   environment: Readonly<Record<string, string | undefined>>,
 ): ModelCatalog {
   const userHome = homedir();

@@ -3,6 +3,7 @@ import { createLocalInference, type LocalInference } from '../core/inference/loc
 import { createModelDetailsReader } from '../core/inference/local/model-details.ts';
 import { createModelDigests } from '../core/inference/local/model-digests.ts';
 import type { Services } from '../gateway/route.ts';
+import type { InferenceSettings, ModelSettings, SamplingSettings } from '../core/inference/local/settings.ts';
 import { openModelCatalog } from './model-catalog.ts';
 import { inferenceOptions } from './options.ts';
 import type { Start } from './start.ts';
@@ -12,7 +13,10 @@ export interface Models extends Pick<Services, 'catalog' | 'modelDetails' | 'mod
   readonly inference: LocalInference;
 }
 
-export function openModels({ settings, environment, say, onClose }: Start, { database }: Storage): Models {
+export function openModels(
+  { settings, environment, say, onClose }: Start<ModelSettings & InferenceSettings & SamplingSettings>,
+  { database }: Storage,
+): Models {
   const catalog = openModelCatalog(settings, environment);
   const modelDetails = createModelDetailsReader({ database });
   const modelDigests = createModelDigests({ database });

@@ -1,12 +1,15 @@
 /** What the settings say, as the parts of the service take it. */
-import type { Settings } from '../core/config/settings.ts';
+import type { InferenceSettings, SamplingSettings } from '../core/inference/local/settings.ts';
+import type { AccessSettings, PairingSettings, ServerSettings } from '../gateway/settings.ts';
 import type { LocalInferenceOptions } from '../core/inference/local/local-inference.ts';
 import type { SamplingDefaults } from '../core/inference/local/runner/protocol.ts';
 import type { GatewayOptions } from '../gateway/server.ts';
 import { machineNames } from './addresses.ts';
 import { packageRoot } from './package.ts';
 
-export function callerOptions(settings: Settings): Pick<GatewayOptions, 'guard' | 'access'> {
+export function callerOptions(
+  settings: ServerSettings & AccessSettings & PairingSettings,
+): Pick<GatewayOptions, 'guard' | 'access'> {
   return {
     guard: {
       hostnames: settings['server.hostnames'],
@@ -23,7 +26,7 @@ export function callerOptions(settings: Settings): Pick<GatewayOptions, 'guard' 
 }
 
 export function inferenceOptions(
-  settings: Settings,
+  settings: InferenceSettings & SamplingSettings,
 ): Omit<LocalInferenceOptions, 'catalog' | 'memoryFacts' | 'onRunnerCrash'> {
   const keepLoadedMinutes = settings['inference.keepLoadedMinutes'];
   return {
@@ -39,7 +42,7 @@ export function inferenceOptions(
   };
 }
 
-function samplingDefaults(settings: Settings): SamplingDefaults {
+function samplingDefaults(settings: SamplingSettings): SamplingDefaults {
   return {
     temperature: settings['sampling.temperature'] ?? undefined,
     topP: settings['sampling.topP'] ?? undefined,

@@ -2,6 +2,7 @@
 import { setProcessTimer } from '../core/timer.ts';
 import type { IdentityService } from './identity-service.ts';
 import type { RelayTunnels } from './relay-tunnels.ts';
+import type { RelaySettings } from './relay-settings.ts';
 import type { Start } from './start.ts';
 import type { Storage } from './storage.ts';
 
@@ -13,7 +14,7 @@ const NO_RELAYS: RelayTunnels = {
 };
 
 export async function openRelays(
-  { settings, environment, say, onClose }: Start,
+  { settings, environment, say, onClose }: Start<RelaySettings>,
   { identity, database, now }: Pick<Storage, 'database' | 'now'> & { readonly identity: IdentityService },
 ): Promise<RelayTunnels> {
   if (settings['relay.urls'].length === 0) return NO_RELAYS;

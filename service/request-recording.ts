@@ -1,5 +1,5 @@
 /** Who looks on: the request log, and the figures for Prometheus. */
-import type { Settings } from '../core/config/settings.ts';
+import type { RequestLogSettings } from '../gateway/request-log/settings.ts';
 import { createMetrics, type Metrics, type MetricsSources } from '../gateway/metrics.ts';
 import { createRecorder, type Recorder } from '../gateway/request-log/recorder.ts';
 import { createRequestLog, type RequestLog } from '../gateway/request-log/request-log.ts';
@@ -7,7 +7,10 @@ import type { Start } from './start.ts';
 import type { Storage } from './storage.ts';
 
 /** Opened early, as what is answered last is still written down. */
-export function openRequestLog({ settings, say, onClose }: Start, { database, storage }: Storage): RequestLog {
+export function openRequestLog(
+  { settings, say, onClose }: Start<RequestLogSettings>,
+  { database, storage }: Storage,
+): RequestLog {
   const requestLog = createRequestLog({
     database,
     now: Date.now,
@@ -27,7 +30,7 @@ interface Recording {
 }
 
 export function openRecording(
-  settings: Settings,
+  settings: RequestLogSettings,
   { requestLog, ...sources }: MetricsSources & { readonly requestLog: RequestLog },
 ): Recording {
   const metrics = createMetrics(sources);

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { writeRunFile } from '../core/config/home.ts';
-import type { Settings } from '../core/config/settings.ts';
+import type { Settings } from './settings.ts';
 import { BUSY_TIMEOUT_MS, setBusyTimeout } from '../storage/database.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import type { Listener, Place } from '../gateway/listener.ts';
@@ -78,7 +78,7 @@ export async function startService(
   const { onClose } = closing;
   try {
     await checkCrypto(settings['channel.crypto']);
-    const start: Start = { ...context, settings, clock, stopping: stopping.signal, onClose };
+    const start: Start<Settings> = { ...context, settings, clock, stopping: stopping.signal, onClose };
     const areas = await open(start, { peers: await openPeers(), shutDown: () => shutDown.abort() });
     const stop = async (now: AbortSignal): Promise<void> => {
       stopping.abort();
@@ -99,7 +99,7 @@ interface FromOutside {
   readonly shutDown: () => void;
 }
 
-async function open(start: Start, { peers, shutDown }: FromOutside): Promise<Areas> {
+async function open(start: Start<Settings>, { peers, shutDown }: FromOutside): Promise<Areas> {
   const startedAtMs = Date.now();
   const kept = openStorage(start);
   const requestLog = openRequestLog(start, kept);

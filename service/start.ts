@@ -1,5 +1,4 @@
 /** What every area of the service is opened with, and how one says that it can't be. */
-import type { Settings } from '../core/config/settings.ts';
 import type { ChannelServerOptions } from '../gateway/sealed/channel-server.ts';
 import type { CloseStack } from './close-stack.ts';
 
@@ -15,8 +14,9 @@ export interface ServiceContext {
 /** The clock of sealed sessions and calls. */
 export type ServiceClock = Pick<ChannelServerOptions, 'now' | 'elapsed' | 'setTimer'>;
 
-export interface Start extends ServiceContext, Pick<CloseStack, 'onClose'> {
-  readonly settings: Settings;
+/** `Slice` is what the area sees of the settings: those that its rooms declare. */
+export interface Start<Slice = unknown> extends ServiceContext, Pick<CloseStack, 'onClose'> {
+  readonly settings: Slice;
   readonly clock: ServiceClock;
   /** Fires when the service is to end: nobody new comes in, and nobody waits for the owner any more. */
   readonly stopping: AbortSignal;

@@ -1,5 +1,5 @@
 /** `postern access`: says who may call what, by the very function that decides it. */
-import { readSettingsFile, resolveSettings, type Settings } from '../../core/config/settings.ts';
+import { readSettings, type Settings } from '../../service/settings.ts';
 import { builtInAgentOnly, namedAgent } from '../../gateway/agent-directory.ts';
 import { callerOf, type Caller, type Proof } from '../../gateway/caller.ts';
 import { refusalError, outwardError } from '../../gateway/errors.ts';
@@ -52,11 +52,7 @@ Example:
     const { route, params, asked } = targetOf(flags['route']);
     const from = transportOf(flags['from']);
     const isSealed = flags['sealed'] === true;
-    const settings = resolveSettings({
-      flags: {},
-      environment: context.environment,
-      file: await readSettingsFile(context.home),
-    }).settings;
+    const { settings } = await readSettings(context);
     const local = from === 'loopback' && !isSealed ? await locate(flags, settings) : undefined;
     const shown = flags['key'] === undefined ? undefined : await look(flags['key'], isSealed, context);
     const transport = local?.isLoopback === false ? 'lan' : from;

@@ -1,5 +1,6 @@
 /** `postern doctor`: looks at this machine and says what would keep the service from working, or from being safe. */
-import { readSettingsFile, resolveSettings, SettingsError, type Settings } from '../../core/config/settings.ts';
+import { SettingsError } from '../../core/config/settings.ts';
+import { readSettings, resolveSettings, type Settings } from '../../service/settings.ts';
 import { UsageError, type Command, type CommandContext } from '../command.ts';
 import type { Check, CheckedMachine, Finding } from './doctor/check.ts';
 import { checks } from './doctor/checks.ts';
@@ -35,19 +36,18 @@ interface Result extends Finding {
 }
 
 async function examine({ home, environment }: CommandContext): Promise<readonly Result[]> {
-  const { settings, finding } = await readSettings(home, environment);
+  const { settings, finding } = await checkSettings({ home, environment });
   const machine: CheckedMachine = { home, environment, settings, server: await findLiveServer(home) };
   const found = await Promise.all(checks.map((check) => runCheck(check, machine)));
   return [{ name: 'settings', ...finding }, ...found];
 }
 
 /** The others are looked at under the defaults where there are no settings to go by. */
-async function readSettings(
-  home: string,
-  environment: CheckedMachine['environment'],
+async function checkSettings(
+  where: Pick<CheckedMachine, 'home' | 'environment'>,
 ): Promise<{ readonly settings: Settings; readonly finding: Finding }> {
   try {
-    const { settings } = resolveSettings({ flags: {}, environment, file: await readSettingsFile(home) });
+    const { settings } = await readSettings(where);
     return { settings, finding: { state: 'ok', message: 'valid' } };
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;

@@ -1,7 +1,7 @@
 /** `postern serve`: settings, the lock on the home, and words for whoever started it. */
 import { flushCompileCache } from 'node:module';
 import { lockHome, readRunFile, removeRunFile } from '../../core/config/home.ts';
-import { readSettingsFile, resolveSettings, type Settings } from '../../core/config/settings.ts';
+import { readSettings, type Settings } from '../../service/settings.ts';
 import { trustClock } from '../../storage/durable-clock.ts';
 import { setProcessTimer } from '../../core/timer.ts';
 import { reachableUrls } from '../../service/addresses.ts';
@@ -51,7 +51,7 @@ const SETTLED_MS = 1000;
 async function serveUntilStopped(input: CommandInput, context: CommandContext): Promise<0> {
   const { home, terminal } = context;
   requireOpenFiles();
-  const settings = await readSettings(input, context);
+  const settings = await settingsFor(input, context);
   const lock = lockHome(home);
   if (lock === undefined) throw await alreadyServing(home);
   try {
@@ -77,22 +77,16 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
   return 0;
 }
 
-async function readSettings(
-  { flags, positionals }: CommandInput,
-  { home, environment }: CommandContext,
-): Promise<Settings> {
+async function settingsFor({ flags, positionals }: CommandInput, context: CommandContext): Promise<Settings> {
   if (positionals.length > 0) throw new UsageError(`"serve" takes no argument "${positionals.join(' ')}".`);
   const port = portOf(flags['port']);
-  return resolveSettings({
-    flags: {
-      ...(port === undefined ? {} : { 'server.port': port }),
-      ...(flags['expose'] === undefined ? {} : { 'server.expose': flags['expose'] }),
-      ...(flags['relay'] === undefined ? {} : { 'relay.urls': flags['relay'] }),
-      ...(flags['models-dir'] === undefined ? {} : { 'models.folder': flags['models-dir'] }),
-    },
-    environment,
-    file: await readSettingsFile(home),
-  }).settings;
+  const { settings } = await readSettings(context, {
+    ...(port === undefined ? {} : { 'server.port': port }),
+    ...(flags['expose'] === undefined ? {} : { 'server.expose': flags['expose'] }),
+    ...(flags['relay'] === undefined ? {} : { 'relay.urls': flags['relay'] }),
+    ...(flags['models-dir'] === undefined ? {} : { 'models.folder': flags['models-dir'] }),
+  });
+  return settings;
 }
 
 function sayClockLag({ database }: Service, { terminal }: CommandContext): void {

@@ -1,10 +1,5 @@
-import {
-  isSettingName,
-  parseSettingText,
-  readSettingsFile,
-  resolveSettings,
-  type SettingRow,
-} from '../../core/config/settings.ts';
+import type { SettingRow } from '../../core/config/settings.ts';
+import { isSettingName, parseSettingText, readSettings } from '../../service/settings.ts';
 import { UsageError, type Command, type CommandContext, type ExitCode } from '../command.ts';
 import { findLiveServer } from '../live-server.ts';
 import { changeSetting } from '../recorded-setting.ts';
@@ -48,8 +43,8 @@ function required(value: string | undefined, question: string): string {
   return value;
 }
 
-async function readRows({ home, environment }: CommandContext): Promise<readonly SettingRow[]> {
-  return resolveSettings({ flags: {}, environment, file: await readSettingsFile(home) }).rows;
+async function readRows(context: CommandContext): Promise<readonly SettingRow[]> {
+  return (await readSettings(context)).rows;
 }
 
 async function list(asJson: boolean, context: CommandContext): Promise<ExitCode> {

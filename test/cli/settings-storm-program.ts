@@ -5,7 +5,7 @@
  */
 import { writeSync } from 'node:fs';
 import { changeSetting } from '../../cli/recorded-setting.ts';
-import { isSettingName, readSettingsFile } from '../../core/config/settings.ts';
+import { isSettingName, readSettingsFile } from '../../service/settings.ts';
 
 const [, , home = '', name = '', first = ''] = process.argv;
 if (!isSettingName(name)) throw new RangeError(`${name} is no setting`);

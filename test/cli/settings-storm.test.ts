@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { listAuditRecords } from '../../core/audit/audit-log.ts';
-import { readSettingsFile } from '../../core/config/settings.ts';
+import { readSettingsFile } from '../../service/settings.ts';
 import { openDatabase } from '../../storage/database.ts';
 import { openOrCreateIdentity } from '../../identity/node/open-identity.ts';
 import { storeOptions } from '../identity/node/home.ts';

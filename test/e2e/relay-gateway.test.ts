@@ -7,7 +7,7 @@ import { gatewayCrypto } from '../../channel/node/crypto.ts';
 import { deriveRelayTag, tagDay } from '../../channel/relay-tag.ts';
 import { describeInvite, pair } from '../../clients/sdk/index.ts';
 import { relayOfInvite } from '../../clients/sdk/relay.ts';
-import { resolveSettings } from '../../core/config/settings.ts';
+import { resolveSettings } from '../../service/settings.ts';
 import type { RelayResource } from '../../gateway/relays.ts';
 import { routes } from '../../gateway/routes.ts';
 import { findGatewayFacts, HOME_PATH } from '../../identity/pairing.ts';

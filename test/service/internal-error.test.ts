@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { resolveSettings } from '../../core/config/settings.ts';
+import { resolveSettings } from '../../service/settings.ts';
 import { openApprovals } from '../../service/approvals.ts';
 import { reasonOf } from '../../service/internal-error.ts';
 import { openStorage } from '../../service/storage.ts';

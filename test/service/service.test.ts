@@ -5,7 +5,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { resolveSettings, type Settings } from '../../core/config/settings.ts';
+import { resolveSettings, type Settings } from '../../service/settings.ts';
 import { startService } from '../../service/service.ts';
 import { StartError, type ServiceContext } from '../../service/start.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startService, type Service } from '../../service/service.ts';
 import type { ServiceClock } from '../../service/start.ts';
-import { resolveSettings } from '../../core/config/settings.ts';
+import { resolveSettings } from '../../service/settings.ts';
 import { untoldPeers } from '../../gateway/peer-process.ts';
 import { runCli, type CliResult } from './server.ts';
 

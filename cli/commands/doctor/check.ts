@@ -1,5 +1,5 @@
 /** What a check of `postern doctor` is: a name, and a function that looks and tells what it found. It changes nothing. */
-import type { Settings } from '../../../core/config/settings.ts';
+import type { Settings } from '../../../service/settings.ts';
 import type { LiveServer } from '../../live-server.ts';
 
 export interface Check {

@@ -1,5 +1,5 @@
 /** What the actions of `postern models` work with. */
-import { readSettingsFile, resolveSettings, type Settings } from '../../../core/config/settings.ts';
+import { readSettings, type Settings } from '../../../service/settings.ts';
 import { ServiceError } from '../../../core/errors.ts';
 import { judgeFit, type MemoryFit } from '../../../core/inference/local/memory-fit.ts';
 import { modelCapabilities } from '../../../core/inference/local/model-capabilities.ts';
@@ -28,7 +28,7 @@ export async function withModels<Result>(
   { home, environment }: CommandContext,
   use: (models: OpenModels) => Promise<Result>,
 ): Promise<Result> {
-  const { settings } = resolveSettings({ flags: {}, environment, file: await readSettingsFile(home) });
+  const { settings } = await readSettings({ home, environment });
   const database = openDatabase(home);
   try {
     const details = createModelDetailsReader({ database });

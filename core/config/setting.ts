@@ -1,0 +1,19 @@
+/** What a room declares of each of its settings: a name has the form `room.what`. */
+import type * as z from 'zod';
+
+export interface SettingDeclaration<Schema extends z.ZodType = z.ZodType> {
+  /** With its default. */
+  readonly schema: Schema;
+  /** The environment variable that goes before the file. */
+  readonly environment?: string;
+  readonly meaning: string;
+  /** A flag or variable may name it from where the program was started. */
+  readonly isPath?: true;
+}
+
+export type SettingDeclarations = Readonly<Record<string, SettingDeclaration>>;
+
+/** The values of the settings that a room has declared; all that it sees of the owner's. */
+export type SettingsOf<Declarations extends SettingDeclarations> = {
+  readonly [Name in keyof Declarations]: z.output<Declarations[Name]['schema']>;
+};
