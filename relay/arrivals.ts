@@ -2,7 +2,7 @@
  * Connections that are to be made and wait for their turn: of each address one, in turn, and few before everything else
  * that the relay does. So whoever opens very many waits behind himself alone.
  */
-import { findCrowding } from './fair-share.ts';
+import { FairShare } from './fair-share.ts';
 
 interface Arrival {
   readonly address: string;
@@ -22,8 +22,9 @@ const PER_TURN = 4;
 
 export class Arrivals {
   readonly #limits: ArrivalLimits;
-  /** By address, the oldest first; the address whose turn it is comes first. */
-  readonly #waiting = new Map<string, Arrival[]>();
+  readonly #waiting = new FairShare<Arrival>();
+  /** Of those that wait; the one whose turn it is comes first. */
+  readonly #addresses = new Set<string>();
 
   constructor(limits: ArrivalLimits) {
     this.#limits = limits;
@@ -33,37 +34,40 @@ export class Arrivals {
   add(arrival: Arrival): void {
     const { address } = arrival;
     if (this.#waiting.size === 0) setImmediate(() => this.#turn());
-    this.#makeRoom(address);
-    this.#waiting.set(address, [...(this.#waiting.get(address) ?? []), arrival]);
+    if (this.#isFull(address)) this.#takeCrowding(address)?.refuse();
+    this.#waiting.add(arrival, [address]);
+    this.#addresses.add(address);
   }
 
-  #makeRoom(address: string): void {
+  #isFull(address: string): boolean {
     const { inAll, perAddress } = this.#limits;
-    const here = this.#waiting.get(address) ?? [];
-    const all = [...this.#waiting.values()].flat();
-    const isFullHere = perAddress > 0 && here.length >= perAddress;
-    if (!isFullHere && all.length < inAll) return;
-    const crowding = findCrowding(isFullHere ? here : all, { path: [address], pathOf: (one) => [one.address] });
+    return this.#waiting.size >= inAll || (perAddress > 0 && this.#waiting.sizeOf([address]) >= perAddress);
+  }
+
+  #takeCrowding(address: string): Arrival | undefined {
+    const { perAddress } = this.#limits;
+    if (perAddress > 0 && this.#waiting.sizeOf([address]) >= perAddress) return this.#take(address);
+    const crowding = this.#waiting.findCrowding([address]);
     // Where each of very many addresses has one, the first of them gives way.
-    const leaving = crowding?.holder ?? all[0];
-    if (leaving !== undefined) this.#take(leaving.address).refuse();
+    return crowding === undefined ? this.#takeNext() : this.#take(crowding.holder.address);
   }
 
   #turn(): void {
-    for (let served = 0; served < PER_TURN; served += 1) {
-      const [address] = this.#waiting.keys();
-      if (address === undefined) return;
-      this.#take(address).admit();
-    }
+    for (let served = 0; served < PER_TURN; served += 1) this.#takeNext()?.admit();
     if (this.#waiting.size > 0) setImmediate(() => this.#turn());
   }
 
+  #takeNext(): Arrival | undefined {
+    const [address] = this.#addresses;
+    return address === undefined ? undefined : this.#take(address);
+  }
+
   /** The oldest of an address, which is then the last to have its turn. */
-  #take(address: string): Arrival {
-    const [first, ...others] = this.#waiting.get(address) ?? [];
-    if (first === undefined) throw new TypeError('nobody of that address waits');
-    this.#waiting.delete(address);
-    if (others.length > 0) this.#waiting.set(address, others);
-    return first;
+  #take(address: string): Arrival | undefined {
+    const oldest = this.#waiting.oldestIn([address]);
+    if (oldest !== undefined) this.#waiting.delete(oldest);
+    this.#addresses.delete(address);
+    if (this.#waiting.sizeOf([address]) > 0) this.#addresses.add(address);
+    return oldest;
   }
 }

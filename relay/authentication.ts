@@ -24,7 +24,7 @@ import {
 export function authenticate(socket: WebSocket, context: RelayContext, address: string): void {
   const { peer } = new Authentication(socket, context, address);
   context.peers.add(peer);
-  context.unauthenticated.set(peer, address);
+  context.unauthenticated.add(peer, [address]);
 }
 
 class Authentication implements PeerRole {

@@ -13,11 +13,16 @@ export interface QuotaUser {
   readonly tag: string;
 }
 
+interface Spent {
+  inAll: number;
+  readonly byTag: Map<string, number>;
+}
+
 export class DailyQuota {
   readonly #bytesPerDay: number;
   readonly #now: () => number;
-  /** By routing id and tag. */
-  readonly #spent = new Map<string, Map<string, number>>();
+  /** By routing id. */
+  readonly #spent = new Map<string, Spent>();
   #day = 0;
 
   /** @param bytesPerDay 0 is no limit */
@@ -28,22 +33,22 @@ export class DailyQuota {
 
   spend({ routingId, tag }: QuotaUser, bytes: number): void {
     if (this.#bytesPerDay === 0) return;
-    const byTag = this.#today(routingId) ?? new Map<string, number>();
-    byTag.set(tag, (byTag.get(tag) ?? 0) + bytes);
-    this.#spent.set(routingId, byTag);
+    const spent = this.#today(routingId) ?? { inAll: 0, byTag: new Map() };
+    spent.inAll += bytes;
+    spent.byTag.set(tag, (spent.byTag.get(tag) ?? 0) + bytes);
+    this.#spent.set(routingId, spent);
   }
 
   isUsedUp({ routingId, tag }: QuotaUser): boolean {
     if (this.#bytesPerDay === 0) return false;
-    const byTag = this.#today(routingId);
-    if (byTag === undefined) return false;
-    const inAll = [...byTag.values()].reduce((sum, bytes) => sum + bytes, 0);
-    if (inAll < this.#bytesPerDay) return false;
+    const spent = this.#today(routingId);
+    if (spent === undefined || spent.inAll < this.#bytesPerDay) return false;
+    const { byTag } = spent;
     const users = byTag.has(tag) ? byTag.size : byTag.size + 1;
     return (byTag.get(tag) ?? 0) >= this.#bytesPerDay / users;
   }
 
-  #today(routingId: string): Map<string, number> | undefined {
+  #today(routingId: string): Spent | undefined {
     const day = Math.floor(this.#now() / DAY_MS);
     if (day !== this.#day) this.#spent.clear();
     this.#day = day;

@@ -1,7 +1,7 @@
 /**
  * Who has more than their share of what is taken, where one more comes. Each holder stands in groups within groups (an
  * address, and in it a tag): of the largest group the largest group in it, and of that the oldest holder. So whoever
- * holds much can't be in the way of whoever holds little.
+ * holds much can't be in the way of whoever holds little. The work does not grow with how many hold something.
  */
 
 /** Names of groups, the outermost first; as many for each holder. */
@@ -14,36 +14,120 @@ export interface Crowding<Holder> {
   readonly isOwn: boolean;
 }
 
-interface Comer<Holder> {
-  readonly path: GroupPath;
-  readonly pathOf: (holder: Holder) => GroupPath;
-}
+export class FairShare<Holder> {
+  readonly #paths = new Map<Holder, GroupPath>();
+  readonly #root = new Group<Holder>();
 
-/**
- * @param holders the oldest first
- * @returns nobody where no group holds more than the newcomer's would, and that one holds nothing
- */
-export function findCrowding<Holder>(
-  holders: Iterable<Holder>,
-  { path, pathOf }: Comer<Holder>,
-): Crowding<Holder> | undefined {
-  let group = [...holders];
-  let isOwn = true;
-  for (const [level, own] of path.entries()) {
-    const counts = countBy(group.map((holder) => pathOf(holder)[level] ?? ''));
-    // With the newcomer, so that whoever takes another's place never holds more than that one is left with.
-    const share: number = isOwn ? (counts.get(own) ?? 0) + 1 : 0;
-    const [largest, size] = [...counts].reduce((most, one) => (one[1] > most[1] ? one : most), ['', 0]);
-    isOwn = isOwn && size <= share;
-    const chosen = isOwn ? own : largest;
-    group = group.filter((holder) => pathOf(holder)[level] === chosen);
+  get size(): number {
+    return this.#paths.size;
   }
-  const [oldest] = group;
-  return oldest === undefined ? undefined : { holder: oldest, isOwn };
+
+  /** The oldest first. */
+  holders(): Iterable<Holder> {
+    return this.#paths.keys();
+  }
+
+  /** As the newest. Whoever holds already stays where they are. */
+  add(holder: Holder, path: GroupPath): void {
+    if (this.#paths.has(holder)) return;
+    this.#paths.set(holder, path);
+    this.#root.add(holder, path);
+  }
+
+  /** Does nothing for one that holds nothing. */
+  delete(holder: Holder): void {
+    const path = this.#paths.get(holder);
+    if (path === undefined) return;
+    this.#paths.delete(holder);
+    this.#root.delete(holder, path);
+  }
+
+  /** How many the group holds, with all groups in it. */
+  sizeOf(path: GroupPath): number {
+    return this.#find(path)?.size ?? 0;
+  }
+
+  /** @param path of an innermost group */
+  oldestIn(path: GroupPath): Holder | undefined {
+    return this.#find(path)?.oldest;
+  }
+
+  /**
+   * @param path of the newcomer
+   * @returns nobody where no group holds more than the newcomer's would, and that one holds nothing
+   */
+  findCrowding(path: GroupPath): Crowding<Holder> | undefined {
+    let group: Group<Holder> | undefined = this.#root;
+    let isOwn = true;
+    for (const name of path) {
+      const [own, largest]: (Group<Holder> | undefined)[] = [group?.find(name), group?.largest];
+      // With the newcomer, so that whoever takes another's place never holds more than that one is left with.
+      isOwn = isOwn && (largest?.size ?? 0) <= (own?.size ?? 0) + 1;
+      group = isOwn ? own : largest;
+    }
+    const holder = group?.oldest;
+    return holder === undefined ? undefined : { holder, isOwn };
+  }
+
+  #find(path: GroupPath): Group<Holder> | undefined {
+    let group: Group<Holder> | undefined = this.#root;
+    for (const name of path) group = group?.find(name);
+    return group;
+  }
 }
 
-function countBy(names: readonly string[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return counts;
+/** Holders, or groups of them. */
+class Group<Holder> {
+  size = 0;
+  /** Of an innermost group, the oldest first. */
+  readonly #holders = new Set<Holder>();
+  readonly #groups = new Map<string, Group<Holder>>();
+  /** By size. One holder at a time comes or goes, so that the largest size changes by one at most. */
+  readonly #bySize: Set<Group<Holder>>[] = [];
+
+  get oldest(): Holder | undefined {
+    const [oldest] = this.#holders;
+    return oldest;
+  }
+
+  /** Of those that are equally large, the one that has been so for longest. */
+  get largest(): Group<Holder> | undefined {
+    const [largest] = this.#bySize.at(-1) ?? [];
+    return largest;
+  }
+
+  find(name: string): Group<Holder> | undefined {
+    return this.#groups.get(name);
+  }
+
+  add(holder: Holder, [name, ...inner]: GroupPath): void {
+    this.size += 1;
+    if (name === undefined) {
+      this.#holders.add(holder);
+      return;
+    }
+    const group = this.#groups.get(name) ?? new Group<Holder>();
+    this.#groups.set(name, group);
+    this.#resize(group, () => group.add(holder, inner));
+  }
+
+  delete(holder: Holder, [name, ...inner]: GroupPath): void {
+    this.size -= 1;
+    if (name === undefined) {
+      this.#holders.delete(holder);
+      return;
+    }
+    const group = this.#groups.get(name);
+    if (group === undefined) return;
+    this.#resize(group, () => group.delete(holder, inner));
+    if (group.size === 0) this.#groups.delete(name);
+  }
+
+  #resize(group: Group<Holder>, change: () => void): void {
+    this.#bySize[group.size]?.delete(group);
+    change();
+    const equals = (this.#bySize[group.size] ??= new Set());
+    if (group.size > 0) equals.add(group);
+    if (this.#bySize.at(-1)?.size === 0) this.#bySize.pop();
+  }
 }

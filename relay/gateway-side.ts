@@ -2,12 +2,12 @@
 import type { ClientSide } from './client-side.ts';
 import type { HeldGateway } from './directory.ts';
 import { FairRate } from './fair-rate.ts';
-import { findCrowding, type GroupPath } from './fair-share.ts';
+import { FairShare, type GroupPath } from './fair-share.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { SendScheduler } from './send-scheduler.ts';
 import type { RelayContext } from './relay-context.ts';
 import { decodeAfterKeepAlive, type PeerRole, type RelayPeer } from './relay-peer.ts';
-import { RelayedStream, type StreamSide } from './relayed-stream.ts';
+import { RelayedStream, type GatewayEnd } from './relayed-stream.ts';
 import { TagList, type TagGrant } from './tag-list.ts';
 import { RELAY_CODE, RelayError } from './wire/codes.ts';
 import { dataStream, HEADER_BYTES, hasEnd, type Frame } from './wire/frame.ts';
@@ -16,17 +16,18 @@ const LAST_STREAM = 0xffff_ffff;
 /** No tag. */
 const NOBODY = '';
 
-export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
+export class GatewaySide implements PeerRole, HeldGateway, GatewayEnd {
   readonly epoch: number;
   readonly routingId: string;
   readonly peer: RelayPeer;
   readonly scheduler: SendScheduler;
   readonly streams = new Map<number, RelayedStream>();
+  readonly places = new FairShare<RelayedStream>();
   readonly rate: FairRate;
   readonly #context: RelayContext;
   readonly #meter: ReceiveWindow;
   readonly #tags: TagList;
-  readonly #clients = new Set<ClientSide>();
+  readonly #clients = new FairShare<ClientSide>();
   #lastId = 0;
 
   constructor(peer: RelayPeer, context: RelayContext, { routingId, epoch }: { routingId: string; epoch: number }) {
@@ -55,11 +56,11 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     // It may have gone while it was looked for.
     if (this.peer.isGone) return client.peer.refuse(RELAY_CODE.offline);
     if (this.#clients.size >= this.#context.limits.connectionsPerGateway) {
-      const crowding = findCrowding(this.#clients, { path: client.path, pathOf: ({ path }) => path });
+      const crowding = this.#clients.findCrowding(client.path);
       if (crowding === undefined) return client.peer.refuse(RELAY_CODE.tooMany);
       crowding.holder.peer.refuse(RELAY_CODE.tooMany);
     }
-    this.#clients.add(client);
+    this.#clients.add(client, client.path);
   }
 
   detach(client: ClientSide): void {
@@ -98,7 +99,7 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
     this.#context.directory.release(this.routingId, this);
     this.#meter.close();
     for (const stream of this.streams.values()) stream.resetClient(RELAY_CODE.offline);
-    for (const client of this.#clients) client.peer.refuse(RELAY_CODE.offline);
+    for (const client of this.#clients.holders()) client.peer.refuse(RELAY_CODE.offline);
     this.scheduler.close();
     this.#context.metrics.tally.gateways -= 1;
     const { bytesIn, bytesOut } = this.peer;
@@ -116,8 +117,8 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
 
   /** For a stream. @returns false if whoever wants it holds as many as any */
   #makeRoom(path: GroupPath): boolean {
-    if (this.streams.size < this.#context.limits.streamsPerGateway) return true;
-    const crowding = findCrowding(this.streams.values(), { path, pathOf: (stream) => stream.path });
+    if (this.places.size < this.#context.limits.streamsPerGateway) return true;
+    const crowding = this.places.findCrowding(path);
     if (crowding === undefined || crowding.isOwn) return false;
     crowding.holder.reset(RELAY_CODE.tooMany);
     return true;
@@ -156,7 +157,7 @@ export class GatewaySide implements PeerRole, HeldGateway, StreamSide {
   /** Nothing more of those clients comes through, from this moment on. */
   #deny(tags: readonly Uint8Array[]): void {
     const denied = this.#tags.deny(tags);
-    for (const client of this.#clients) {
+    for (const client of this.#clients.holders()) {
       if (!denied.has(client.grant.key)) continue;
       for (const stream of client.streams.values()) stream.reset(RELAY_CODE.revoked);
       client.peer.refuse(RELAY_CODE.revoked);

@@ -1,6 +1,7 @@
 /** What all connections of one relay share. */
 import type { Admission } from './admission.ts';
 import type { Directory } from './directory.ts';
+import type { FairShare } from './fair-share.ts';
 import type { RelayLimits } from './limits.ts';
 import type { DailyQuota } from './daily-quota.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
@@ -27,8 +28,8 @@ export interface RelayContext {
   readonly quota: DailyQuota;
   readonly metrics: RelayMetrics;
   readonly peers: Set<RelayPeer>;
-  /** Those who have not said who they are, the oldest first, with the address of each; see `networkOf`. */
-  readonly unauthenticated: Map<RelayPeer, string>;
+  /** Those who have not said who they are, by address; see `networkOf`. */
+  readonly unauthenticated: FairShare<RelayPeer>;
   /** What is held of everybody's bytes. */
   readonly held: { bytes: number };
   readonly log: (event: RelayEvent) => void;

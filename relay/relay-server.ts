@@ -11,7 +11,7 @@ import { admitsAnybody, type Admission } from './admission.ts';
 import { Arrivals } from './arrivals.ts';
 import { DailyQuota } from './daily-quota.ts';
 import { createDirectory } from './directory.ts';
-import { findCrowding } from './fair-share.ts';
+import { FairShare } from './fair-share.ts';
 import { authenticate } from './authentication.ts';
 import { DEFAULT_LIMITS, type RelayLimits } from './limits.ts';
 import { networkOf } from './network-of.ts';
@@ -140,7 +140,7 @@ function contextOf(options: RelayOptions, origin: string): RelayContext & { read
     quota: new DailyQuota({ bytesPerDay: limits.bytesPerDay, now }),
     metrics: createRelayMetrics(held),
     peers: new Set(),
-    unauthenticated: new Map(),
+    unauthenticated: new FairShare(),
     held,
     log: options.log ?? (() => undefined),
     now,
@@ -223,13 +223,11 @@ function acceptSockets(server: Server, context: RelayContext): void {
  */
 function makeRoom(address: string, { unauthenticated, limits }: RelayContext): boolean {
   const { unauthenticatedConnections, unauthenticatedPerAddress } = limits;
-  const here = [...unauthenticated].filter(([, from]) => from === address);
-  const isFullHere = unauthenticatedPerAddress > 0 && here.length >= unauthenticatedPerAddress;
+  const isFullHere = unauthenticatedPerAddress > 0 && unauthenticated.sizeOf([address]) >= unauthenticatedPerAddress;
   if (!isFullHere && unauthenticated.size < unauthenticatedConnections) return true;
-  const holders = isFullHere ? here : unauthenticated;
-  const crowding = findCrowding(holders, { path: [address], pathOf: ([, from]) => [from] });
-  crowding?.holder[0].refuse(RELAY_CODE.tooMany);
-  return crowding !== undefined;
+  const leaving = isFullHere ? unauthenticated.oldestIn([address]) : unauthenticated.findCrowding([address])?.holder;
+  leaving?.refuse(RELAY_CODE.tooMany);
+  return leaving !== undefined;
 }
 
 async function streamsEnd({ limits, metrics }: RelayContext, stopNow?: AbortSignal): Promise<void> {

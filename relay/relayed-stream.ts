@@ -4,7 +4,7 @@
  * by the stream's window, whoever lies.
  */
 import type { RateShare } from './fair-rate.ts';
-import type { GroupPath } from './fair-share.ts';
+import type { FairShare, GroupPath } from './fair-share.ts';
 import type { SendScheduler } from './send-scheduler.ts';
 import type { RelayContext } from './relay-context.ts';
 import type { RelayPeer } from './relay-peer.ts';
@@ -28,6 +28,11 @@ export interface ClientEnd extends StreamSide {
   readonly share: RateShare;
 }
 
+export interface GatewayEnd extends StreamSide {
+  /** Its streams, by who has how many. */
+  readonly places: FairShare<RelayedStream>;
+}
+
 /** One direction. */
 export interface Flow {
   readonly stream: RelayedStream;
@@ -48,7 +53,7 @@ export type FlowName = 'up' | 'down';
 interface Ends {
   readonly client: ClientEnd;
   readonly clientId: number;
-  readonly gateway: StreamSide;
+  readonly gateway: GatewayEnd;
   readonly gatewayId: number;
 }
 
@@ -67,11 +72,8 @@ export class RelayedStream {
     this.down = this.#flow(ends.client, ends.clientId);
     ends.client.streams.set(ends.clientId, this);
     ends.gateway.streams.set(ends.gatewayId, this);
+    ends.gateway.places.add(this, ends.client.path);
     context.metrics.tally.streams += 1;
-  }
-
-  get path(): GroupPath {
-    return this.#ends.client.path;
   }
 
   get share(): RateShare {
@@ -151,6 +153,7 @@ export class RelayedStream {
     if (!client.streams.delete(clientId)) return;
     clearTimeout(this.#creditTimer);
     gateway.streams.delete(gatewayId);
+    gateway.places.delete(this);
     this.#context.metrics.tally.streams -= 1;
     gateway.scheduler.drop(this.up);
     client.scheduler.drop(this.down);
