@@ -4,10 +4,8 @@
  */
 import type * as z from 'zod';
 import type { ApprovalQueue } from '../core/approvals/approval-queue.ts';
-import type { LocalInference } from '../core/inference/local/local-inference.ts';
-import type { ModelCatalog } from '../core/inference/local/model-catalog.ts';
-import type { ModelDetailsReader } from '../core/inference/local/model-details.ts';
-import type { ModelDigests } from '../core/inference/local/model-digests.ts';
+import type { ModelCatalog } from '../core/inference/catalog.ts';
+import type { Inference } from '../core/inference/inference.ts';
 import type { StorageHealth } from '../storage/storage-health.ts';
 import type { ResponseStore } from '../core/responses/response-store.ts';
 import type { GatewayFacts } from '../identity/pairing.ts';
@@ -87,10 +85,8 @@ export interface Reply {
 
 /** What handlers may use. Built once, by whoever wires the program together. */
 export interface Services {
-  readonly inference: Pick<LocalInference, 'languageModel' | 'countPromptTokens' | 'load' | 'unload' | 'status'>;
+  readonly inference: Inference;
   readonly catalog: ModelCatalog;
-  readonly modelDetails: ModelDetailsReader;
-  readonly modelDigests: Pick<ModelDigests, 'find'>;
   readonly responses: ResponseStore;
   readonly keys: AccessKeySource;
   /** How the gateway with this key names itself to devices, and where they find it. */

@@ -27,7 +27,7 @@ export function callerOptions(
 
 export function inferenceOptions(
   settings: InferenceSettings & SamplingSettings,
-): Omit<LocalInferenceOptions, 'catalog' | 'memoryFacts' | 'onRunnerCrash'> {
+): Omit<LocalInferenceOptions, 'models' | 'memoryFacts' | 'onRunnerCrash'> {
   const keepLoadedMinutes = settings['inference.keepLoadedMinutes'];
   return {
     runnerEntry: new URL('dist/core/inference/local/runner/main.js', packageRoot),

@@ -20,12 +20,23 @@ import { isRecord } from '../json.ts';
 export type LanguageModel = LanguageModelV4;
 export type ModelCall = LanguageModelV4CallOptions;
 export type ModelStreamPart = LanguageModelV4StreamPart;
+/** An answer that comes whole. */
+export type ModelAnswer = LanguageModelV4GenerateResult;
 
-/** Looks on at one call while it is answered. */
-export interface CallObserver {
-  onPart(part: ModelStreamPart): void;
-  /** Instead of `finish`. */
-  onFailure(error: unknown): void;
+/** The same model, its calls answered in another way. A provider's model is a class, of which a spread would lose parts. */
+export function withCalls(
+  model: LanguageModel,
+  calls: Partial<Pick<LanguageModel, 'doStream' | 'doGenerate'>>,
+): LanguageModel {
+  return {
+    specificationVersion: model.specificationVersion,
+    provider: model.provider,
+    modelId: model.modelId,
+    supportedUrls: model.supportedUrls,
+    doStream: (call) => model.doStream(call),
+    doGenerate: (call) => model.doGenerate(call),
+    ...calls,
+  };
 }
 
 /** The key of our options in `ModelCall.providerOptions` and of our facts in `providerMetadata`. */
@@ -69,8 +80,26 @@ export function promptCountOf(part: ModelStreamPart): number | undefined {
   return typeof count === 'number' ? count : undefined;
 }
 
+/** What writing an answer took, from its first piece on, in milliseconds; undefined of a model that does not say. */
+export function generationMsOf({ providerMetadata }: Pick<ModelAnswer, 'providerMetadata'>): number | undefined {
+  const ms = providerMetadata?.[PROVIDER]?.['generationMs'];
+  return typeof ms === 'number' ? ms : undefined;
+}
+
+/** @param ms what writing it took; see `generationMsOf` */
+export function withGenerationMs(answer: ModelAnswer, ms: number): ModelAnswer {
+  const { providerMetadata = {} } = answer;
+  const ours = { ...providerMetadata[PROVIDER], generationMs: ms };
+  return { ...answer, providerMetadata: { ...providerMetadata, [PROVIDER]: ours } };
+}
+
+/** What a model writes, as opposed to what is said about it. */
+export function isPiece({ type }: ModelStreamPart): boolean {
+  return type === 'text-delta' || type === 'reasoning-delta' || type === 'tool-input-start' || type === 'tool-call';
+}
+
 /** Reads a stream to its end into the answer it makes up. @throws what the stream ends with instead of `finish` */
-export async function collect(stream: ReadableStream<ModelStreamPart>): Promise<LanguageModelV4GenerateResult> {
+export async function collect(stream: ReadableStream<ModelStreamPart>): Promise<ModelAnswer> {
   const add = createCollector();
   for await (const part of stream) {
     if (part.type === 'error') throw part.error;
@@ -81,7 +110,7 @@ export async function collect(stream: ReadableStream<ModelStreamPart>): Promise<
 }
 
 /** Takes the parts of one answer, and with the last of them, `finish`, gives the whole of it. */
-export function createCollector(): (part: ModelStreamPart) => LanguageModelV4GenerateResult | undefined {
+export function createCollector(): (part: ModelStreamPart) => ModelAnswer | undefined {
   const content: LanguageModelV4Content[] = [];
   // Blocks of other providers may overlap.
   const growing = new Map<string, { type: 'text' | 'reasoning'; text: string }>();

@@ -4,11 +4,15 @@
  */
 import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from '@ai-sdk/provider';
 import type { CallOwner } from '../../core/inference/call-owner.ts';
-import { promptCountOf, type CallObserver, type ModelStreamPart } from '../../core/inference/model-port.ts';
-import type { Services } from '../route.ts';
+import type { Inference } from '../../core/inference/inference.ts';
+import {
+  generationMsOf,
+  promptCountOf,
+  type ModelAnswer,
+  type ModelStreamPart,
+} from '../../core/inference/model-port.ts';
+import { observed, type CallObserver } from '../../core/inference/observed-model.ts';
 import type { InferenceEntry, RequestFinishReason } from './request-entry.ts';
-
-type Inference = Services['inference'];
 
 /** One call of a model; a request may make several. */
 interface CallRecord {
@@ -41,16 +45,15 @@ export class InferenceRecord {
 
   /** The same inference, asked in an owner's name and looked on at. */
   watch(inference: Inference, owner: CallOwner): Inference {
-    const asking = { owner, observe: () => this.#observe() };
     return {
       ...inference,
       languageModel: async (id) => {
-        const model = await inference.languageModel(id, asking);
+        const model = await inference.languageModel(id, owner);
         this.#model = model.modelId;
-        return model;
+        return observed(model, () => this.#observe());
       },
       countPromptTokens: async (id, call) => {
-        const count = await inference.countPromptTokens(id, call, { owner });
+        const count = await inference.countPromptTokens(id, call, owner);
         this.#model = id;
         return count;
       },
@@ -102,7 +105,11 @@ export class InferenceRecord {
   #observe(): CallObserver {
     const call: CallRecord = {};
     this.#calls.push(call);
-    return { onPart: (part) => this.#note(call, part), onFailure: this.#options.onFailure };
+    return {
+      onPart: (part) => this.#note(call, part),
+      onAnswer: (answer) => this.#noteAnswer(call, answer),
+      onFailure: this.#options.onFailure,
+    };
   }
 
   #note(call: CallRecord, part: ModelStreamPart): void {
@@ -119,14 +126,28 @@ export class InferenceRecord {
         if (part.type === 'tool-call') this.#keep(callText(part));
         break;
       case 'finish':
-        call.usage = part.usage;
-        call.finish = part.finishReason.unified;
-        call.endedAt = this.#options.elapsed();
+        this.#noteEnd(call, part);
         break;
       default:
         // Starts, ends and fragments.
         break;
     }
+  }
+
+  #noteAnswer(call: CallRecord, answer: ModelAnswer): void {
+    this.#noteEnd(call, answer);
+    const generationMs = generationMsOf(answer);
+    if (generationMs !== undefined && call.endedAt !== undefined) call.firstPieceAt = call.endedAt - generationMs;
+    for (const part of answer.content) {
+      if (part.type === 'text') this.#keep(part.text);
+      if (part.type === 'tool-call') this.#keep(callText(part));
+    }
+  }
+
+  #noteEnd(call: CallRecord, { usage, finishReason }: Pick<ModelAnswer, 'usage' | 'finishReason'>): void {
+    call.usage = usage;
+    call.finish = finishReason.unified;
+    call.endedAt = this.#options.elapsed();
   }
 
   #keep(text: string): void {

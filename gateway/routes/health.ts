@@ -1,8 +1,7 @@
 /** `GET /` and `GET /health`. Everything in here is at hand when asked for, so that neither can ever hang. */
 import { readdir } from 'node:fs/promises';
-import { MAX_CALLS } from '../../core/inference/local/local-inference.ts';
 import { reasonOf } from '../../storage/disk-fault.ts';
-import { availableMemoryBytes } from '../../core/inference/local/system-memory.ts';
+import { availableMemoryBytes } from '../../core/system-memory.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { encodeRelay } from '../relays.ts';
 import type { Route, Services } from '../route.ts';
@@ -56,7 +55,7 @@ function degraded(reason: string, sinceMs: number): object {
 
 /** Parts of the service that do not exist yet say false, 0 or nothing. */
 async function snapshot({ inference, control, relays }: Services): Promise<object> {
-  const { residents, inflight } = inference.status();
+  const { residents, inflight, maxCalls } = inference.status();
   const connections = control.connections();
   return {
     version: control.version,
@@ -74,7 +73,7 @@ async function snapshot({ inference, control, relays }: Services): Promise<objec
     memory_database_open: false,
     chat_active: inflight.size > 0,
     http_inflight: connections.requests,
-    http_inference_limit: MAX_CALLS,
+    http_inference_limit: maxCalls,
     open_file_descriptors: await openFileDescriptors(),
     open_connections: connections.sockets,
     relays: relays.list().map(encodeRelay),

@@ -9,7 +9,15 @@ function setUp() {
   let residents = [
     {
       id: 'a',
-      model: { id: 'a', path: '/a.gguf', origin: 'folder' as const, isBuiltIn: false, sizeBytes: 1, modifiedAtMs: 0 },
+      model: {
+        kind: 'local' as const,
+        id: 'a',
+        path: '/a.gguf',
+        origin: 'folder' as const,
+        isBuiltIn: false,
+        sizeBytes: 1,
+        modifiedAtMs: 0,
+      },
       pid: 1,
       contextTokens: 1,
       sequences: 1,
@@ -20,7 +28,12 @@ function setUp() {
   ];
   const metrics = createMetrics({
     inference: {
-      status: () => ({ residents, inflight: new Map([['a', { running: 1, queued: 2 }]]), runnerCrashes: 3 }),
+      status: () => ({
+        residents,
+        inflight: new Map([['a', { running: 1, queued: 2 }]]),
+        maxCalls: 64,
+        runnerCrashes: 3,
+      }),
     },
     connections: () => ({ requests: 4, sockets: 5 }),
     routes,

@@ -41,8 +41,13 @@ const ROOMS: Readonly<Record<string, Room>> = {
     why: 'where identity meets the machine: the credential store, the vault file, the list of keys',
   },
   core: {
-    mayImport: ['storage'],
+    // A download needs to know what files a model has, and what is in their header.
+    mayImport: ['storage', 'core/inference/local/model-files.ts', 'core/inference/local/memory-facts.ts'],
     why: 'usable as a library, with no route to authority: it serves no HTTP, knows no key, no caller',
+  },
+  'core/inference/local': {
+    mayImport: ['core', 'storage'],
+    why: 'one way to answer: whoever wants an answer knows the port and the catalog, and not who runs the model',
   },
   gateway: {
     mayImport: ['channel', 'channel/node', 'identity', 'identity/node', 'storage', 'core'],
@@ -89,6 +94,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'identity/node',
       'storage',
       'core',
+      'core/inference/local',
       'gateway',
       'relay-client',
       'relay/wire',
@@ -103,6 +109,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'identity/node',
       'storage',
       'core',
+      'core/inference/local',
       'gateway',
       'relay',
       'relay/wire',
@@ -172,6 +179,8 @@ test('every folder with product code is in the table', () => {
 
 test.each([
   ['core/inference/engine.ts', "import { decide } from '../../gateway/policy.ts';"],
+  ['core/inference/inference.ts', "import type { LoadPlan } from './local/load-plan.ts';"],
+  ['gateway/route.ts', "import type { Residency } from '../core/inference/local/residency.ts';"],
   ['core/a.ts', "export type { Route } from '../gateway/route.ts';"],
   ['channel/records.ts', "import { createHash } from 'node:crypto';"],
   ['channel/records.ts', "const noble = await import('../core/json.ts');"],

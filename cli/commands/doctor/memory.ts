@@ -1,6 +1,6 @@
 /** How much memory models could have now. */
 import { totalmem } from 'node:os';
-import { availableMemoryBytes } from '../../../core/inference/local/system-memory.ts';
+import { availableMemoryBytes } from '../../../core/system-memory.ts';
 import { formatBytes } from '../../format-bytes.ts';
 import type { Check } from './check.ts';
 

@@ -3,23 +3,24 @@ import { readSettings, type Settings } from '../../../service/settings.ts';
 import { ServiceError } from '../../../core/errors.ts';
 import { judgeFit, type MemoryFit } from '../../../core/inference/local/memory-fit.ts';
 import { modelCapabilities } from '../../../core/inference/local/model-capabilities.ts';
-import type { InstalledModel, ModelCatalog } from '../../../core/inference/local/model-catalog.ts';
-import { createModelDetailsReader, type ModelDetails } from '../../../core/inference/local/model-details.ts';
-import { availableMemoryBytes } from '../../../core/inference/local/system-memory.ts';
+import type { LocalModel } from '../../../core/inference/catalog.ts';
+import type { InstalledModels } from '../../../core/inference/local/installed-models.ts';
+import { createModelDetailsReader, type LocalModelDetails } from '../../../core/inference/local/model-details.ts';
+import { availableMemoryBytes } from '../../../core/system-memory.ts';
 import { openDatabase } from '../../../storage/database.ts';
 import { CommandError, UsageError, type CommandContext } from '../../command.ts';
-import { openModelCatalog } from '../../../service/model-catalog.ts';
+import { openInstalledModels } from '../../../service/installed-models.ts';
 
 export interface OpenModels {
   readonly settings: Settings;
-  readonly catalog: ModelCatalog;
-  readonly describe: (model: InstalledModel) => Promise<DescribedModel>;
+  readonly catalog: InstalledModels;
+  readonly describe: (model: LocalModel) => Promise<DescribedModel>;
 }
 
 export interface DescribedModel {
-  readonly model: InstalledModel;
+  readonly model: LocalModel;
   /** Undefined, both, for a file that is no readable model. */
-  readonly details: ModelDetails | undefined;
+  readonly details: LocalModelDetails | undefined;
   readonly fit: MemoryFit | undefined;
 }
 
@@ -35,7 +36,7 @@ export async function withModels<Result>(
     const contextTokens = settings['inference.contextTokens'];
     return await use({
       settings,
-      catalog: openModelCatalog(settings, environment),
+      catalog: openInstalledModels(settings, environment),
       describe: async (model) => {
         const found = await details.read(model);
         const fit = found && judgeFit(found.memory, { contextTokens }, await availableMemoryBytes());
@@ -56,7 +57,7 @@ export function onlyArgument(positionals: readonly string[], question: string): 
 }
 
 /** @throws {CommandError} that names the way to find the others */
-export async function resolveModel(catalog: ModelCatalog, id: string): Promise<InstalledModel> {
+export async function resolveModel(catalog: InstalledModels, id: string): Promise<LocalModel> {
   return catalog.resolve(id).catch((error: unknown) => {
     if (!(error instanceof ServiceError)) throw error;
     throw new CommandError(`there is no model "${id}". "postern models list" shows those there are.`);

@@ -11,7 +11,7 @@ import { parseModelReference } from '../../../core/download/model-reference.ts';
 import { planPull, UnclearChoiceError, type PullPlan } from '../../../core/download/pull-plan.ts';
 import { readRemoteFacts } from '../../../core/download/remote-header.ts';
 import { judgeFit, type MemoryFit } from '../../../core/inference/local/memory-fit.ts';
-import { availableMemoryBytes } from '../../../core/inference/local/system-memory.ts';
+import { availableMemoryBytes } from '../../../core/system-memory.ts';
 import {
   CommandError,
   UsageError,

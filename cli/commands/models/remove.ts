@@ -1,6 +1,6 @@
 import { lstat, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { InstalledModel } from '../../../core/inference/local/model-catalog.ts';
+import type { LocalModel } from '../../../core/inference/catalog.ts';
 import { modelFiles } from '../../../core/inference/local/model-files.ts';
 import { CommandError, type CommandContext, type CommandInput, type ExitCode } from '../../command.ts';
 import { confirm } from '../../confirm.ts';
@@ -34,7 +34,7 @@ export async function removeModel({ flags, positionals }: CommandInput, context:
 }
 
 /** @throws {CommandError} for what is not ours to remove, with the way to do it */
-function refuseForeign({ id, origin }: InstalledModel): void {
+function refuseForeign({ id, origin }: LocalModel): void {
   switch (origin) {
     case 'folder':
       return;
@@ -48,7 +48,7 @@ function refuseForeign({ id, origin }: InstalledModel): void {
 }
 
 /** @returns the bytes that this gives back: those of a file that has another name, too, or was only linked, are none */
-async function removeFiles({ path }: InstalledModel): Promise<number> {
+async function removeFiles({ path }: LocalModel): Promise<number> {
   let freed = 0;
   for (const file of modelFiles(path)) {
     const found = await lstat(file).catch(() => undefined);
@@ -58,7 +58,7 @@ async function removeFiles({ path }: InstalledModel): Promise<number> {
   return freed;
 }
 
-async function isResident({ id }: InstalledModel, home: string): Promise<boolean> {
+async function isResident({ id }: LocalModel, home: string): Promise<boolean> {
   const server = await findLiveServer(home);
   const status = await server?.ask('GET', 'status').catch(() => undefined);
   const residents: unknown = status?.['resident_models'];

@@ -4,9 +4,9 @@
  */
 import { migrate, type Database } from '../../../storage/database.ts';
 import { findDiskFault } from '../../../storage/disk-fault.ts';
-import type { InstalledModel } from './model-catalog.ts';
+import type { LocalModel } from '../catalog.ts';
 
-type CachedFile = Pick<InstalledModel, 'path' | 'sizeBytes' | 'modifiedAtMs'>;
+type CachedFile = Pick<LocalModel, 'path' | 'sizeBytes' | 'modifiedAtMs'>;
 
 export interface FileCache {
   find(file: CachedFile): string | undefined;

@@ -3,30 +3,31 @@
  * callers take turns; one for a model that is not resident has it loaded, when those before it have had theirs.
  */
 import { availableParallelism } from 'node:os';
-import type { LanguageModelV4GenerateResult } from '@ai-sdk/provider';
 import { ServiceError } from '../../errors.ts';
 import { SERVICE, type CallOwner } from '../call-owner.ts';
 import { chatHistory, rawText } from './chat-history.ts';
-import type { InstalledModel, ModelCatalog } from './model-catalog.ts';
+import type { LocalModel } from '../catalog.ts';
+import type { Inference, InferenceStatus } from '../inference.ts';
+import type { InstalledModels } from './installed-models.ts';
 import {
   modelOptionsOf,
   PROVIDER,
-  type CallObserver,
   type LanguageModel,
+  type ModelAnswer,
   type ModelCall,
   type ModelStreamPart,
 } from '../model-port.ts';
 import { freeGpuBytes } from './gpu-memory.ts';
 import { planLoad, type LoadPlan, type WantedLoad } from './load-plan.ts';
 import { refuseEndlessPrompt } from './prompt-size.ts';
-import { NO_ROOM, Residency, type ResidentModel, type Use } from './residency.ts';
+import { NO_ROOM, Residency, type Use } from './residency.ts';
 import type { GenerateRequest, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
-import { availableMemoryBytes } from './system-memory.ts';
+import { availableMemoryBytes } from '../../system-memory.ts';
 import type { MemoryFacts } from './memory-facts.ts';
 import { createFairQueue } from './fair-queue.ts';
 
 export interface LocalInferenceOptions {
-  readonly catalog: ModelCatalog;
+  readonly models: Pick<InstalledModels, 'resolve'>;
   /** The compiled `runner/main.js`. */
   readonly runnerEntry: URL;
   /** CPU threads that decode; `undefined` leaves one core to everything else. */
@@ -44,53 +45,19 @@ export interface LocalInferenceOptions {
   /** Generates for that many calls of one model at once; else one after the other. */
   readonly continuousBatching?: boolean | undefined;
   /** What a model needs and what there is; tests pass their own. */
-  readonly memoryFacts: (model: InstalledModel) => Promise<MemoryFacts | undefined>;
+  readonly memoryFacts: (model: LocalModel) => Promise<MemoryFacts | undefined>;
   readonly availableMemoryBytes?: () => Promise<number>;
   /** Told in one line when a runner dies that nobody stopped: calls in flight fail, and the log should say why. */
   readonly onRunnerCrash?: (message: string) => void;
 }
 
-export interface LocalInference {
-  /**
-   * @throws {ServiceError} `model_not_found`
-   */
-  languageModel(id: string, context?: CallContext): Promise<LanguageModel>;
-  /**
-   * How many tokens the model would read for this call. Loads the model if need be, and waits for its turn.
-   * @throws {ServiceError} `model_not_found`, and what the model refuses
-   */
-  countPromptTokens(id: string, call: ModelCall, context?: CallContext): Promise<number>;
-  /**
-   * Loads a model before anybody needs it.
-   * @throws {ServiceError} `model_not_found`, `insufficient_resources`, `engine_failed`, `overloaded`
-   */
-  load(id: string): Promise<void>;
-  /** Gives a model's memory back, once the calls before this one are done. A model that is not resident has none. */
-  unload(id: string): Promise<void>;
-  status(): InferenceStatus;
-  /** Ends the runner and refuses every later call. Calls in flight fail with `shutting_down`. */
+export interface LocalInference extends Inference {
+  /** Ends the runners and refuses every later call. Calls in flight fail with `shutting_down`. */
   close(): Promise<void>;
 }
 
-/** Who asks, and who looks on. */
-export interface CallContext {
-  /** Whose calls they are: nothing that is kept for one owner is found by another. The service's own by default. */
-  readonly owner?: CallOwner;
-  /** Called at the beginning of each call that generates. */
-  readonly observe?: () => CallObserver;
-}
-
-export interface InferenceStatus {
-  /** Loaded now, the one used last first. */
-  readonly residents: readonly ResidentModel[];
-  /** Calls by model id. */
-  readonly inflight: ReadonlyMap<string, { readonly running: number; readonly queued: number }>;
-  /** Runners that ended without having been told to, since the service started. */
-  readonly runnerCrashes: number;
-}
-
 /** Calls that are running or waiting, all together; the next one is refused rather than left to wait for minutes. */
-export const MAX_CALLS = 64;
+const MAX_CALLS = 64;
 
 /** The built-in model was trained to be read greedily: drawing at random makes it err. */
 const BUILT_IN_SAMPLING: SamplingDefaults = { temperature: 0 };
@@ -100,11 +67,11 @@ export const MAX_QUEUED = 32;
 
 export function createLocalInference(options: LocalInferenceOptions): LocalInference {
   const local = new Local(options);
-  const { catalog } = options;
+  const { models } = options;
   /** A model whose file was removed is still loaded. */
-  const installedOrLoaded = async (id: string): Promise<InstalledModel> => {
+  const installedOrLoaded = async (id: string): Promise<LocalModel> => {
     try {
-      return await catalog.resolve(id);
+      return await models.resolve(id);
     } catch (error) {
       const loaded = local.status().residents.find((resident) => resident.id === id);
       if (loaded === undefined) throw error;
@@ -112,10 +79,9 @@ export function createLocalInference(options: LocalInferenceOptions): LocalInfer
     }
   };
   return {
-    languageModel: async (id, context = {}) => local.languageModel(await catalog.resolve(id), context),
-    countPromptTokens: async (id, call, context = {}) =>
-      local.countPromptTokens(await catalog.resolve(id), call, context),
-    load: async (id) => local.load(await catalog.resolve(id)),
+    languageModel: async (id, owner) => local.languageModel(await models.resolve(id), owner),
+    countPromptTokens: async (id, call, owner) => local.countPromptTokens(await models.resolve(id), call, owner),
+    load: async (id) => local.load(await models.resolve(id)),
     unload: async (id) => local.unload(await installedOrLoaded(id)),
     status: () => local.status(),
     close: () => local.close(),
@@ -128,7 +94,7 @@ interface CallCount {
 }
 
 interface WaitingCall {
-  readonly model: InstalledModel;
+  readonly model: LocalModel;
   readonly isGuest: boolean;
   /** False for a call that only asks something of the model. */
   readonly generates: boolean;
@@ -164,30 +130,30 @@ class Local {
     });
   }
 
-  languageModel(model: InstalledModel, context: CallContext): LanguageModel {
+  languageModel(model: LocalModel, owner: CallOwner | undefined): LanguageModel {
     return {
       specificationVersion: 'v4',
       provider: PROVIDER,
       modelId: model.id,
       supportedUrls: {},
-      doStream: async (call) => ({ stream: await this.#stream(model, call, context) }),
-      doGenerate: (call) => this.#generate(model, call, context),
+      doStream: async (call) => ({ stream: await this.#stream(model, call, owner) }),
+      doGenerate: (call) => this.#generate(model, call, owner),
     };
   }
 
-  async countPromptTokens(model: InstalledModel, call: ModelCall, { owner }: CallContext): Promise<number> {
+  async countPromptTokens(model: LocalModel, call: ModelCall, owner: CallOwner | undefined): Promise<number> {
     const request = generateRequest(call, owner);
     const signal = call.abortSignal;
     const use = await this.#enterWith(request, model, { owner, generates: false, signal });
     return use.runner.countPromptTokens(request, signal).finally(() => use.leave());
   }
 
-  async load(model: InstalledModel): Promise<void> {
+  async load(model: LocalModel): Promise<void> {
     const use = await this.#enter(model, { generates: false });
     use.leave();
   }
 
-  unload(model: InstalledModel): Promise<void> {
+  unload(model: LocalModel): Promise<void> {
     return this.#residency.unload(model);
   }
 
@@ -195,6 +161,7 @@ class Local {
     return {
       residents: this.#residency.list(),
       inflight: new Map([...this.#inflight].filter(([, count]) => count.running + count.queued > 0)),
+      maxCalls: MAX_CALLS,
       runnerCrashes: this.#residency.runnerCrashes,
     };
   }
@@ -210,31 +177,25 @@ class Local {
   }
 
   async #stream(
-    model: InstalledModel,
+    model: LocalModel,
     call: ModelCall,
-    { owner, observe }: CallContext,
+    owner: CallOwner | undefined,
   ): Promise<ReadableStream<ModelStreamPart>> {
-    const observer = observe?.();
     const request = generateRequest(call, owner);
     const signal = call.abortSignal;
     const use = await this.#enterWith(request, model, { owner, generates: true, signal });
-    return use.runner.stream(request, { signal, observer, onSettled: () => use.leave() });
+    return use.runner.stream(request, { signal, onSettled: () => use.leave() });
   }
 
-  async #generate(
-    model: InstalledModel,
-    call: ModelCall,
-    { owner, observe }: CallContext,
-  ): Promise<LanguageModelV4GenerateResult> {
-    const observer = observe?.();
+  async #generate(model: LocalModel, call: ModelCall, owner: CallOwner | undefined): Promise<ModelAnswer> {
     const request = generateRequest(call, owner);
     const signal = call.abortSignal;
     const use = await this.#enterWith(request, model, { owner, generates: true, signal });
-    return use.runner.generate(request, { signal, observer, onSettled: () => use.leave() });
+    return use.runner.generate(request, { signal, onSettled: () => use.leave() });
   }
 
   /** Only a loaded model tells how much fits into it. @throws {ServiceError} `prompt_too_long` */
-  async #enterWith(request: GenerateRequest, model: InstalledModel, entry: Entry): Promise<Use> {
+  async #enterWith(request: GenerateRequest, model: LocalModel, entry: Entry): Promise<Use> {
     const use = await this.#enter(model, entry);
     try {
       refuseEndlessPrompt(request, use.runner.model);
@@ -246,7 +207,7 @@ class Local {
   }
 
   /** Waits for this call's turn, and for its model to be loaded. */
-  async #enter(model: InstalledModel, { owner = SERVICE, generates, signal }: Entry): Promise<Use> {
+  async #enter(model: LocalModel, { owner = SERVICE, generates, signal }: Entry): Promise<Use> {
     this.#closing.signal.throwIfAborted();
     signal?.throwIfAborted();
     const count = this.#inflight.get(model.id) ?? { running: 0, queued: 0 };
@@ -270,7 +231,7 @@ class Local {
    * Whoever has few calls waiting is not refused because others have many: one of those is.
    * @throws {ServiceError} `overloaded`
    */
-  #makePlace(owner: CallOwner, model: InstalledModel): void {
+  #makePlace(owner: CallOwner, model: LocalModel): void {
     const isForModel = (call: WaitingCall): boolean => call.model.path === model.path;
     if (this.#line.inTurn().filter(isForModel).length >= MAX_QUEUED) this.#refuseOne(owner, isForModel, queueIsFull());
     const running = [...this.#inflight.values()].reduce((sum, count) => sum + count.running, 0);
@@ -326,7 +287,7 @@ class Local {
     this.#startWhatCan();
   }
 
-  #failAll(model: InstalledModel, error: unknown): void {
+  #failAll(model: LocalModel, error: unknown): void {
     // Whoever is no guest and asked meanwhile has it tried again.
     const failed = (call: WaitingCall): boolean =>
       call.model.path === model.path && (error !== NO_ROOM || call.isGuest);
@@ -370,7 +331,7 @@ async function availableMemory({ gpu, runnerEntry }: LocalInferenceOptions): Pro
 
 /** A file that says nothing of itself is left to the runner, which refuses it in words of its own. */
 async function planFor(
-  model: InstalledModel,
+  model: LocalModel,
   options: LocalInferenceOptions,
   availableBytes: number,
 ): Promise<LoadPlan | undefined> {
@@ -381,7 +342,7 @@ async function planFor(
     : planLoad(facts, wanted, availableBytes);
 }
 
-function loadRequest(model: InstalledModel, plan: LoadPlan, options: LocalInferenceOptions): LoadRequest {
+function loadRequest(model: LocalModel, plan: LoadPlan, options: LocalInferenceOptions): LoadRequest {
   return {
     path: model.path,
     threads: options.threads ?? Math.max(1, availableParallelism() - 1),

@@ -10,7 +10,7 @@ import type { Database } from '../../../storage/database.ts';
 import { createFileCache } from './file-cache.ts';
 import { memoryFacts, memoryFactsSchema } from './memory-facts.ts';
 import { generatesText } from './model-capabilities.ts';
-import type { InstalledModel } from './model-catalog.ts';
+import type { LocalModel } from '../catalog.ts';
 import { modelFiles } from './model-files.ts';
 
 const modelDetailsSchema = z.strictObject({
@@ -35,11 +35,12 @@ const modelDetailsSchema = z.strictObject({
   /** Every key whose value is a short text, a number or a truth value; the lists of tokens are not in here. */
   metadata: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
 });
-export type ModelDetails = Readonly<z.output<typeof modelDetailsSchema>>;
+/** `ModelDetails`, and what the memory that the model takes is reckoned from. */
+export type LocalModelDetails = Readonly<z.output<typeof modelDetailsSchema>>;
 
 export interface ModelDetailsReader {
   /** Undefined for a file that is no readable GGUF. */
-  read(model: InstalledModel): Promise<ModelDetails | undefined>;
+  read(model: LocalModel): Promise<LocalModelDetails | undefined>;
 }
 
 /** Longer texts are templates and licences, which are read by name or not at all. */
@@ -47,10 +48,10 @@ const MAX_METADATA_TEXT = 1000;
 
 export function createModelDetailsReader({ database }: { readonly database: Database }): ModelDetailsReader {
   const cache = createFileCache(database, 'model_details');
-  const underWay = new Map<string, Promise<ModelDetails | undefined>>();
+  const underWay = new Map<string, Promise<LocalModelDetails | undefined>>();
   let last: Promise<unknown> = Promise.resolve();
 
-  async function readAndKeep(model: InstalledModel): Promise<ModelDetails | undefined> {
+  async function readAndKeep(model: LocalModel): Promise<LocalModelDetails | undefined> {
     const details = await readFiles(model).catch(() => undefined);
     if (details !== undefined) cache.store(model, JSON.stringify(details));
     return details;
@@ -72,12 +73,12 @@ export function createModelDetailsReader({ database }: { readonly database: Data
 }
 
 /** Entries that another version of the program wrote differently count as none. */
-function parseKept(text: string | undefined): ModelDetails | undefined {
+function parseKept(text: string | undefined): LocalModelDetails | undefined {
   return text === undefined ? undefined : modelDetailsSchema.safeParse(JSON.parse(text)).data;
 }
 
 /** @throws {Error} for what is no GGUF, or declares more than it can hold */
-async function readFiles(model: InstalledModel): Promise<ModelDetails> {
+async function readFiles(model: LocalModel): Promise<LocalModelDetails> {
   const [first, ...others] = modelFiles(model.path);
   if (first === undefined) throw new TypeError('a model has at least one file');
   const { metadata, parameterCount } = await readHeader(first);
@@ -113,7 +114,7 @@ interface Facts {
 function describe(
   raw: Readonly<Record<string, unknown>>,
   { parameterCount, weightBytes, fileTypes }: Facts,
-): ModelDetails {
+): LocalModelDetails {
   const text = (key: string): string | undefined => (typeof raw[key] === 'string' ? raw[key] : undefined);
   const metadata = scalars(raw);
   const architecture = text('general.architecture') ?? 'unknown';

@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import type { Database } from '../../../storage/database.ts';
 import { createFileCache, type FileCache } from './file-cache.ts';
-import type { InstalledModel } from './model-catalog.ts';
+import type { LocalModel } from '../catalog.ts';
 import { modelFiles } from './model-files.ts';
 
 /** What reading costs a tenth of a second or less on any disk. */
@@ -20,7 +20,7 @@ const CHUNK_BYTES = 1024 * 1024;
 
 export interface ModelDigests {
   /** `sha256:` and 64 hexadecimal digits; undefined for now, while a large model is still being read. */
-  find(model: InstalledModel): Promise<string | undefined>;
+  find(model: LocalModel): Promise<string | undefined>;
   /** Stops reading. What was not finished starts over the next time. */
   close(): void;
 }
@@ -50,18 +50,18 @@ class Digests {
   readonly #closing = new AbortController();
   /** By path; those that several callers ask for at once are read once. */
   readonly #underWay = new Map<string, Promise<string | undefined>>();
-  readonly #queue = new Map<string, InstalledModel>();
+  readonly #queue = new Map<string, LocalModel>();
   #isReading = false;
 
   constructor(cache: FileCache) {
     this.#cache = cache;
   }
 
-  known(model: InstalledModel): string | undefined {
+  known(model: LocalModel): string | undefined {
     return this.#closing.signal.aborted ? undefined : this.#cache.find(model);
   }
 
-  compute(model: InstalledModel): Promise<string | undefined> {
+  compute(model: LocalModel): Promise<string | undefined> {
     const running = this.#underWay.get(model.path);
     if (running !== undefined) return running;
     const digest = this.#read(model).finally(() => this.#underWay.delete(model.path));
@@ -69,7 +69,7 @@ class Digests {
     return digest;
   }
 
-  computeLater(model: InstalledModel): void {
+  computeLater(model: LocalModel): void {
     if (this.#underWay.has(model.path)) return;
     this.#queue.set(model.path, model);
     if (!this.#isReading) void this.#readQueue();
@@ -90,7 +90,7 @@ class Digests {
     this.#isReading = false;
   }
 
-  async #read(model: InstalledModel): Promise<string | undefined> {
+  async #read(model: LocalModel): Promise<string | undefined> {
     const { signal } = this.#closing;
     const read = await hashFiles(modelFiles(model.path), signal).catch(() => undefined);
     // Gone, cut off by the end of the service, or still being written: whoever asks again starts again.
@@ -100,7 +100,7 @@ class Digests {
   }
 }
 
-function smallest(models: ReadonlyMap<string, InstalledModel>): InstalledModel | undefined {
+function smallest(models: ReadonlyMap<string, LocalModel>): LocalModel | undefined {
   return [...models.values()].toSorted((one, other) => one.sizeBytes - other.sizeBytes)[0];
 }
 

@@ -4,7 +4,8 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { LoadPlan } from './load-plan.ts';
-import type { InstalledModel } from './model-catalog.ts';
+import type { LocalModel } from '../catalog.ts';
+import type { ResidentModel } from '../inference.ts';
 import { startRunner, type Runner } from './runner-process.ts';
 import type { LoadRequest } from './runner/protocol.ts';
 
@@ -18,14 +19,14 @@ export interface ResidencyOptions {
   /** The compiled `runner/main.js`. */
   readonly runnerEntry: URL;
   /** How the model would be loaded into this much memory; undefined if it can't be. */
-  readonly plan: (model: InstalledModel, availableBytes: number) => Promise<LoadPlan | undefined>;
+  readonly plan: (model: LocalModel, availableBytes: number) => Promise<LoadPlan | undefined>;
   /** What a new process could take before the machine swaps, in bytes. */
   readonly availableMemoryBytes: () => Promise<number>;
-  readonly loadRequest: (model: InstalledModel, plan: LoadPlan) => LoadRequest;
+  readonly loadRequest: (model: LocalModel, plan: LoadPlan) => LoadRequest;
   readonly onRunnerCrash: (message: string) => void;
   /** Something may be possible now that was not before. */
   readonly onChange: () => void;
-  readonly onLoadFailed: (model: InstalledModel, error: unknown) => void;
+  readonly onLoadFailed: (model: LocalModel, error: unknown) => void;
   /** Ends every load, with its reason. */
   readonly closing: AbortSignal;
 }
@@ -43,25 +44,8 @@ export interface Use {
   leave(): void;
 }
 
-export interface ResidentModel {
-  readonly id: string;
-  /** As it was when it was loaded: its file may be gone by now. */
-  readonly model: InstalledModel;
-  readonly pid: number;
-  /** Tokens of context that each conversation may fill. */
-  readonly contextTokens: number;
-  /** How many conversations keep their evaluated tokens. */
-  readonly sequences: number;
-  /** What was set aside for it when it was loaded. */
-  readonly memoryBytes: number;
-  /** How long it stays if nobody calls now; undefined: until another needs its room. */
-  readonly unloadsInMs: number | undefined;
-  /** The same for a model that was used just now. */
-  readonly keepLoadedMs: number | undefined;
-}
-
 interface Resident {
-  readonly model: InstalledModel;
+  readonly model: LocalModel;
   readonly runner: Runner;
   readonly memoryBytes: number;
   /** Calls that use it, and those of them that generate. */
@@ -74,7 +58,7 @@ interface Resident {
 }
 
 interface Loading {
-  readonly model: InstalledModel;
+  readonly model: LocalModel;
   /** The calls that came before: they may still use the models that have to make room. */
   readonly ahead: ReadonlySet<unknown>;
   /** False: it is loaded where there is room, or not at all (`NO_ROOM`). */
@@ -97,7 +81,7 @@ export class Residency {
   }
 
   /** @returns `absent` if nothing is under way to load it, `busy` if the call can't start yet for any other reason */
-  admit(call: { readonly model: InstalledModel; readonly generates: boolean }): Use | 'busy' | 'absent' {
+  admit(call: { readonly model: LocalModel; readonly generates: boolean }): Use | 'busy' | 'absent' {
     const resident = this.#find(call.model);
     if (resident === undefined) return this.#loading === undefined ? 'absent' : 'busy';
     if (resident.leaving !== undefined) return 'busy';
@@ -107,7 +91,7 @@ export class Residency {
   }
 
   /** Begins to load an absent model; `onChange` or `onLoadFailed` tell of its end. */
-  load(model: InstalledModel, wanted: Pick<Loading, 'ahead' | 'mayUnload'>): void {
+  load(model: LocalModel, wanted: Pick<Loading, 'ahead' | 'mayUnload'>): void {
     const cancel = new AbortController();
     const loading: Loading = { model, ...wanted, cancel, needsRoom: true, done: Promise.resolve() };
     this.#loading = loading;
@@ -115,12 +99,12 @@ export class Residency {
   }
 
   /** Nobody waits for this model any more: what has not begun to load need not. */
-  abandon(model: InstalledModel): void {
+  abandon(model: LocalModel): void {
     if (this.#loading?.model.path === model.path && this.#loading.needsRoom) this.#loading.cancel.abort();
   }
 
   /** Resolves when the model's memory is back. Calls that use it now are waited for. */
-  async unload(model: InstalledModel): Promise<void> {
+  async unload(model: LocalModel): Promise<void> {
     if (this.#loading?.model.path === model.path) await this.#loading.done;
     const resident = this.#find(model);
     if (resident !== undefined) await this.#evict(resident);
@@ -186,7 +170,7 @@ export class Residency {
     }
   }
 
-  async #start(model: InstalledModel, plan: LoadPlan, signal: AbortSignal): Promise<void> {
+  async #start(model: LocalModel, plan: LoadPlan, signal: AbortSignal): Promise<void> {
     const { runnerEntry, loadRequest, onRunnerCrash } = this.#options;
     let resident: Resident | undefined;
     const runner = await startRunner({
@@ -213,7 +197,7 @@ export class Residency {
     this.#startIdling(resident);
   }
 
-  #find(model: InstalledModel): Resident | undefined {
+  #find(model: LocalModel): Resident | undefined {
     const resident = this.#residents.get(model.path);
     if (resident?.runner.isAlive() !== false) return resident;
     this.#residents.delete(model.path);
@@ -284,7 +268,7 @@ export class Residency {
   }
 }
 
-function tooLarge(model: InstalledModel, availableBytes: number): ServiceError {
+function tooLarge(model: LocalModel, availableBytes: number): ServiceError {
   const have = (availableBytes / 1e9).toFixed(1);
   const needs = (model.sizeBytes / 1e9).toFixed(1);
   return new ServiceError(

@@ -4,9 +4,8 @@
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import type { LanguageModelV4GenerateResult } from '@ai-sdk/provider';
 import { ServiceError } from '../../errors.ts';
-import { createCollector, type CallObserver, type ModelStreamPart } from '../model-port.ts';
+import { createCollector, isPiece, withGenerationMs, type ModelAnswer, type ModelStreamPart } from '../model-port.ts';
 import { createOutbox, type Outbox } from './runner/outbox.ts';
 import {
   decodeFromRunner,
@@ -30,7 +29,7 @@ export interface Runner {
    */
   stream(request: GenerateRequest, options: CallOptions): Promise<ReadableStream<ModelStreamPart>>;
   /** The same as one answer, for whoever wants no part of it before the last: it costs a third of a stream. */
-  generate(request: GenerateRequest, options: CallOptions): Promise<LanguageModelV4GenerateResult>;
+  generate(request: GenerateRequest, options: CallOptions): Promise<ModelAnswer>;
   /** @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies */
   countPromptTokens(request: GenerateRequest, signal?: AbortSignal): Promise<number>;
   /** Kills the process; resolves when its memory is back with the system. @param reason what its calls fail with */
@@ -40,7 +39,6 @@ export interface Runner {
 interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onSettled: () => void;
-  readonly observer?: CallObserver | undefined;
 }
 
 interface StartOptions {
@@ -171,19 +169,22 @@ class RunnerProcess {
     return started.promise;
   }
 
-  #generate(request: GenerateRequest, options: CallOptions): Promise<LanguageModelV4GenerateResult> {
+  #generate(request: GenerateRequest, options: CallOptions): Promise<ModelAnswer> {
     const add = createCollector();
+    let firstPieceAt: number | undefined;
     return new Promise((resolve, reject) => {
       const onPart = (part: ModelStreamPart): void => {
+        if (isPiece(part)) firstPieceAt ??= performance.now();
         const answer = add(part);
-        if (answer !== undefined) resolve(answer);
+        if (answer === undefined) return;
+        resolve(firstPieceAt === undefined ? answer : withGenerationMs(answer, performance.now() - firstPieceAt));
       };
       this.#begin(request, { ...options, whole: true, onPart, onFailure: reject });
     });
   }
 
   /** @returns what to call when nobody wants the answer any more */
-  #begin(request: GenerateRequest, { whole, signal, onSettled, onPart, onFailure, observer }: Handlers): () => void {
+  #begin(request: GenerateRequest, { whole, signal, onSettled, onPart, onFailure }: Handlers): () => void {
     if (this.#exit !== undefined) {
       onSettled();
       onFailure(this.#exit);
@@ -209,13 +210,11 @@ class RunnerProcess {
     };
     this.#calls.set(id, {
       onPart: (part) => {
-        observer?.onPart(part);
         onPart(part);
         if (part.type === 'finish') settle();
       },
       onFailure: (error) => {
         settle();
-        observer?.onFailure(error);
         onFailure(error);
       },
     });

@@ -1,5 +1,5 @@
 /** The models there are: `GET /v1/models`, `GET /v1/models/{id}`. */
-import type { InstalledModel } from '../../../core/inference/local/model-catalog.ts';
+import type { Model } from '../../../core/inference/catalog.ts';
 import { NO_BODY_BYTES } from '../../bounds.ts';
 import type { Route } from '../../route.ts';
 import { encodeOpenAiError } from '../../wire/openai/error.ts';
@@ -36,8 +36,8 @@ const OWNERS = {
   folder: 'local',
   'lm-studio': 'lm-studio',
   ollama: 'ollama',
-} as const satisfies Record<InstalledModel['origin'], string>;
+} as const satisfies Record<Model['origin'], string>;
 
-function encodeModel({ id, modifiedAtMs, origin }: InstalledModel): object {
+function encodeModel({ id, modifiedAtMs, origin }: Model): object {
   return { id, object: 'model', created: Math.floor(modifiedAtMs / 1000), owned_by: OWNERS[origin] };
 }

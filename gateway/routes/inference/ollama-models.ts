@@ -1,8 +1,8 @@
 /** What models there are, in Ollama's words: `GET /api/tags`, `POST /api/show`, `GET /api/ps`, `GET /api/version`. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceError } from '../../../core/errors.ts';
-import type { InstalledModel } from '../../../core/inference/local/model-catalog.ts';
-import type { ResidentModel } from '../../../core/inference/local/residency.ts';
+import type { Model } from '../../../core/inference/catalog.ts';
+import type { ResidentModel } from '../../../core/inference/inference.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../../bounds.ts';
 import { isOwner } from '../../caller.ts';
 import type { Route, Services } from '../../route.ts';
@@ -50,9 +50,9 @@ export const ollamaShow: Route = {
   summary: 'What is in a model, in Ollama style.',
   body: ollamaShowRequestSchema,
   encodeError: encodeOllamaError,
-  async handle({ json }, { catalog, modelDetails }) {
+  async handle({ json }, { catalog }) {
     const model = await catalog.resolve(parseShowRequest(json()));
-    const details = await modelDetails.read(model);
+    const details = await catalog.describe(model);
     if (details === undefined) {
       throw new ServiceError('engine_failed', 'The model file cannot be read: it is damaged, or no GGUF file.');
     }
@@ -101,16 +101,16 @@ function withoutUse(resident: ResidentModel): ResidentModel {
 }
 
 async function lookUp(
-  models: readonly InstalledModel[],
-  { modelDetails, modelDigests }: Pick<Services, 'modelDetails' | 'modelDigests'>,
+  models: readonly Model[],
+  { catalog }: Pick<Services, 'catalog'>,
 ): Promise<readonly KnownModel[]> {
   const patience = new AbortController();
   const tooLong = sleep(LIST_TIMEOUT_MS, undefined, { signal: patience.signal }).catch(() => undefined);
   const known = await Promise.all(
     models.map(async (model): Promise<KnownModel> => {
       const [details, digest] = await Promise.all([
-        Promise.race([modelDetails.read(model), tooLong]),
-        Promise.race([modelDigests.find(model), tooLong]),
+        Promise.race([catalog.describe(model), tooLong]),
+        Promise.race([catalog.digest(model), tooLong]),
       ]);
       return { model, details, digest };
     }),

@@ -4,14 +4,13 @@
  * The contract wins over Ollama in two things: a digest begins with `sha256:`, and `capabilities` leaves `tools` out.
  */
 import * as z from 'zod';
-import type { InstalledModel } from '../../../core/inference/local/model-catalog.ts';
-import type { ModelDetails } from '../../../core/inference/local/model-details.ts';
+import type { Model, ModelDetails } from '../../../core/inference/catalog.ts';
 import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
 
 /** A model and what is known about it; both may still be unknown, or never be known of a damaged file. */
 export interface KnownModel {
-  readonly model: InstalledModel;
+  readonly model: Model;
   readonly details: ModelDetails | undefined;
   readonly digest: string | undefined;
 }
@@ -84,7 +83,7 @@ export function parseShowRequest(json: unknown): string {
   throw new RequestError('bad_request', "model: expected the model's name", { param: 'model' });
 }
 
-export function encodeShow(model: InstalledModel, details: ModelDetails): object {
+export function encodeShow(model: Model, details: ModelDetails): object {
   const parameters = samplingParameters(details);
   return {
     license: details.license ?? '',

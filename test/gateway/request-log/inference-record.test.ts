@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { SERVICE } from '../../../core/inference/call-owner.ts';
-import type { CallContext } from '../../../core/inference/local/local-inference.ts';
+import { SERVICE, type CallOwner } from '../../../core/inference/call-owner.ts';
 import {
   collect,
   PROVIDER,
   promptCountPart,
+  withGenerationMs,
   type LanguageModel,
   type ModelCall,
   type ModelStreamPart,
@@ -18,27 +18,13 @@ import { runs } from '../../support/sampling.ts';
 
 const call = { prompt: [] };
 
-/** Inference that tells its observer of each part as it goes by, as the real one does. */
-function modelOf(doStream: LanguageModel['doStream']): Services['inference'] {
-  return {
-    languageModel: async (_id: string, { observe }: CallContext = {}) => {
-      const watched = async (options: ModelCall) => {
-        const observer = observe?.();
-        const { stream } = await doStream(options);
-        const transform = new TransformStream<ModelStreamPart, ModelStreamPart>({
-          transform: (part, controller) => {
-            if (part.type === 'error') observer?.onFailure(part.error);
-            else observer?.onPart(part);
-            controller.enqueue(part);
-          },
-        });
-        return { stream: stream.pipeThrough(transform) };
-      };
-      const model = { specificationVersion: 'v4' as const, provider: PROVIDER, modelId: 'm', supportedUrls: {} };
-      const doGenerate = async (options: ModelCall) => collect((await watched(options)).stream);
-      return { ...model, doStream: watched, doGenerate };
-    },
-  } as unknown as Services['inference'];
+function modelOf(doStream: LanguageModel['doStream'], generationMs?: number): Services['inference'] {
+  const doGenerate: LanguageModel['doGenerate'] = async (options) => {
+    const answer = await collect((await doStream(options)).stream);
+    return generationMs === undefined ? answer : withGenerationMs(answer, generationMs);
+  };
+  const model = { specificationVersion: 'v4' as const, provider: PROVIDER, modelId: 'm', supportedUrls: {} };
+  return { languageModel: async () => ({ ...model, doStream, doGenerate }) } as unknown as Services['inference'];
 }
 
 function createRecord(times: readonly number[] = [], maxTextLength = 0) {
@@ -117,7 +103,7 @@ test('speed is that of the tokens after the first; the first one has its own tim
       SERVICE,
     )
     .languageModel('m');
-  await watched.doGenerate(call);
+  await readAll((await watched.doStream(call)).stream);
   expect(entry()).toEqual({
     model: 'm',
     finishReason: 'stop',
@@ -130,6 +116,37 @@ test('speed is that of the tokens after the first; the first one has its own tim
   });
 });
 
+test('a whole answer is counted alike, by what its model says of the time that it took', async () => {
+  const { record, entry } = createRecord([450], 100);
+  const parts = [{ type: 'text-start', id: '0' } as const, delta('a'), delta('b'), finish(4)];
+  const inference = record.watch(
+    modelOf(async () => ({ stream: streamOf(parts) }), 300),
+    SERVICE,
+  );
+  await (await inference.languageModel('m')).doGenerate(call);
+  expect(entry()).toEqual({
+    model: 'm',
+    finishReason: 'stop',
+    inputTokens: 20,
+    cachedTokens: 15,
+    outputTokens: 4,
+    firstTokenMs: 50,
+    generationMs: 300,
+    tokensPerSecond: 10,
+  });
+  expect(record.text).toBe('ab');
+});
+
+test('a whole answer of a model that tells no times has none', async () => {
+  const { record, entry } = createRecord([450]);
+  const inference = record.watch(
+    modelOf(async () => ({ stream: streamOf([delta('a'), finish(4)]) })),
+    SERVICE,
+  );
+  await (await inference.languageModel('m')).doGenerate(call);
+  expect(entry()).toMatchObject({ outputTokens: 4, firstTokenMs: undefined, tokensPerSecond: undefined });
+});
+
 test('an answer of one token has no speed', async () => {
   const { record, entry } = createRecord([150, 450]);
   const watched = await record
@@ -138,7 +155,7 @@ test('an answer of one token has no speed', async () => {
       SERVICE,
     )
     .languageModel('m');
-  await watched.doGenerate(call);
+  await readAll((await watched.doStream(call)).stream);
   expect(entry()).toMatchObject({ outputTokens: 1, tokensPerSecond: undefined });
 });
 
@@ -148,7 +165,9 @@ test('several calls of a request add up', async () => {
     modelOf(async () => ({ stream: streamOf([delta('a'), finish(5)]) })),
     SERVICE,
   );
-  for (let round = 0; round < 2; round += 1) await (await inference.languageModel('m')).doGenerate(call);
+  for (let round = 0; round < 2; round += 1) {
+    await readAll((await (await inference.languageModel('m')).doStream(call)).stream);
+  }
   expect(entry()).toMatchObject({
     inputTokens: 40,
     outputTokens: 10,
@@ -196,8 +215,11 @@ test('a call that is refused has ended in an error', async () => {
 test('calls are made in the name of their owner', async () => {
   const owners: unknown[] = [];
   const inference = {
-    languageModel: async (_id: string, { owner }: CallContext) => owners.push(owner),
-    countPromptTokens: async (_id: string, _call: ModelCall, { owner }: CallContext) => owners.push(owner),
+    languageModel: async (_id: string, owner: CallOwner) => {
+      owners.push(owner);
+      return { modelId: 'm' };
+    },
+    countPromptTokens: async (_id: string, _call: ModelCall, owner: CallOwner) => owners.push(owner),
   } as unknown as Services['inference'];
   const owner = { name: 'key 7', isGuest: false };
   const watched = createRecord().record.watch(inference, owner);

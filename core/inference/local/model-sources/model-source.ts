@@ -1,7 +1,5 @@
 /** A place where models may be: our own folder, or that of another app. Looked at, never written to. */
-
-/** Whose the files are. */
-export type ModelOrigin = 'built-in' | 'folder' | 'lm-studio' | 'ollama';
+import type { ModelOrigin } from '../../catalog.ts';
 
 export interface FoundModel {
   /** What clients call it. */

@@ -2,7 +2,7 @@
  * The parts of an answer that is wanted whole. Two messages carry all of them, where a stream's take one for each token:
  * one with the first piece, since how soon that came is measured where it arrives, and one with the end.
  */
-import type { ModelStreamPart } from '../../model-port.ts';
+import { isPiece, type ModelStreamPart } from '../../model-port.ts';
 
 export interface HeldParts {
   readonly emit: (part: ModelStreamPart) => void;
@@ -24,21 +24,13 @@ export function holdParts(post: (part: ModelStreamPart) => void): HeldParts {
       const joined = join(held.at(-1), part);
       if (joined === undefined) held.push(part);
       else held[held.length - 1] = joined;
-      if (hasPiece || !PIECES.has(part.type)) return;
+      if (hasPiece || !isPiece(part)) return;
       hasPiece = true;
       end();
     },
     end,
   };
 }
-
-/** What a model writes, as opposed to what is said about it. */
-const PIECES: ReadonlySet<ModelStreamPart['type']> = new Set([
-  'text-delta',
-  'reasoning-delta',
-  'tool-input-start',
-  'tool-call',
-]);
 
 function join(last: ModelStreamPart | undefined, next: ModelStreamPart): ModelStreamPart | undefined {
   const goesOn = last !== undefined && 'delta' in last && 'delta' in next && last.type === next.type;

@@ -2,11 +2,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createLocalInference, type LocalInference } from '../../../../core/inference/local/local-inference.ts';
-import type { InstalledModel, ModelCatalog } from '../../../../core/inference/local/model-catalog.ts';
+import type { LocalModel } from '../../../../core/inference/catalog.ts';
+import type { InstalledModels } from '../../../../core/inference/local/installed-models.ts';
 
 const MINUTE_MS = 60_000;
 
-const model = (id: string): InstalledModel => ({
+const model = (id: string): LocalModel => ({
+  kind: 'local',
   id,
   path: id,
   sizeBytes: 1,
@@ -14,14 +16,14 @@ const model = (id: string): InstalledModel => ({
   origin: 'folder',
   isBuiltIn: false,
 });
-const catalog: ModelCatalog = { list: async () => [model('a'), model('b')], resolve: async (id) => model(id) };
+const models: InstalledModels = { list: async () => [model('a'), model('b')], resolve: async (id) => model(id) };
 const call = { prompt: [] };
 
 let inference: LocalInference;
 function start(keepLoadedMs: number | undefined): void {
   const runnerEntry = new URL('../../../support/stuck-runner.mjs', import.meta.url);
   inference = createLocalInference({
-    catalog,
+    models,
     runnerEntry,
     contextTokens: 10,
     gpu: 'off',

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { memoryFacts } from '../../../../core/inference/local/memory-facts.ts';
-import { createModelCatalog, type InstalledModel } from '../../../../core/inference/local/model-catalog.ts';
+import type { LocalModel } from '../../../../core/inference/catalog.ts';
+import { createInstalledModels } from '../../../../core/inference/local/installed-models.ts';
 import { createModelDetailsReader } from '../../../../core/inference/local/model-details.ts';
 import { openDatabase, type Database } from '../../../../storage/database.ts';
 import { ggufBytes } from '../../../support/gguf.ts';
@@ -23,9 +24,9 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const catalog = () => createModelCatalog({ modelsDir: join(folder), builtInPath });
+const catalog = () => createInstalledModels({ modelsDir: join(folder), builtInPath });
 const reader = () => createModelDetailsReader({ database });
-const find = (id: string): Promise<InstalledModel> => catalog().resolve(id);
+const find = (id: string): Promise<LocalModel> => catalog().resolve(id);
 
 async function install(name: string, content: Parameters<typeof ggufBytes>[0]): Promise<void> {
   await writeFile(join(folder, name), ggufBytes(content));

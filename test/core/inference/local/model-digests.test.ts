@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createModelCatalog, type InstalledModel } from '../../../../core/inference/local/model-catalog.ts';
+import type { LocalModel } from '../../../../core/inference/catalog.ts';
+import { createInstalledModels } from '../../../../core/inference/local/installed-models.ts';
 import { createModelDigests, type ModelDigests } from '../../../../core/inference/local/model-digests.ts';
 import { openDatabase, type Database } from '../../../../storage/database.ts';
 import { until } from '../../../support/wait.ts';
@@ -48,8 +49,7 @@ function digests(atOnceBytes?: number): ModelDigests {
   return made;
 }
 
-const find = (id: string): Promise<InstalledModel> =>
-  createModelCatalog({ modelsDir: folder, builtInPath }).resolve(id);
+const find = (id: string): Promise<LocalModel> => createInstalledModels({ modelsDir: folder, builtInPath }).resolve(id);
 const sha256 = (...texts: string[]) => `sha256:${createHash('sha256').update(texts.join('')).digest('hex')}`;
 const install = (name: string, text: string) => writeFile(join(folder, name), text);
 const entries = () => database.prepare<[], { path: string; value: string }>('SELECT * FROM model_digests').all();

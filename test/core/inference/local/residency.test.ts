@@ -7,11 +7,12 @@ import {
   type LocalInference,
   type LocalInferenceOptions,
 } from '../../../../core/inference/local/local-inference.ts';
-import type { InstalledModel } from '../../../../core/inference/local/model-catalog.ts';
+import type { LocalModel } from '../../../../core/inference/catalog.ts';
 import { until } from '../../../support/wait.ts';
 
 const GB = 1e9;
-const model = (id: string): InstalledModel => ({
+const model = (id: string): LocalModel => ({
+  kind: 'local',
   id,
   path: id,
   sizeBytes: Number(/\d+$/.exec(id)?.[0] ?? 1) * GB,
@@ -39,7 +40,7 @@ afterEach(() => inference.close());
 function start(options: Partial<LocalInferenceOptions> = {}): void {
   freeBytes = 100 * GB;
   inference = createLocalInference({
-    catalog: { list: async () => [], resolve: async (id) => model(id) },
+    models: { resolve: async (id) => model(id) },
     runnerEntry: new URL('../../../support/obedient-runner.mjs', import.meta.url),
     contextTokens: 8192,
     gpu: 'off',
@@ -57,13 +58,11 @@ const started: string[] = [];
 /** A call that runs until it is left. */
 function call(id: string, owner = '', name = id) {
   const abort = new AbortController();
-  const began = inference
-    .languageModel(id, { owner: { name: owner, isGuest: owner.startsWith('guest') } })
-    .then(async (one) => {
-      const { stream } = await one.doStream({ prompt: [], abortSignal: abort.signal });
-      started.push(name);
-      return stream;
-    });
+  const began = inference.languageModel(id, { name: owner, isGuest: owner.startsWith('guest') }).then(async (one) => {
+    const { stream } = await one.doStream({ prompt: [], abortSignal: abort.signal });
+    started.push(name);
+    return stream;
+  });
   began.catch(() => undefined);
   return {
     began,

@@ -1,7 +1,7 @@
 /** Ollama's routes as the plain functions they are, with a port that only remembers what it was asked. */
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../../core/errors.ts';
-import type { InstalledModel } from '../../../../core/inference/local/model-catalog.ts';
+import type { LocalModel } from '../../../../core/inference/catalog.ts';
 import type { LanguageModel, ModelCall, ModelStreamPart } from '../../../../core/inference/model-port.ts';
 import type { Caller } from '../../../../gateway/caller.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../../../../gateway/route.ts';
@@ -11,7 +11,8 @@ import { ollamaPs, ollamaTags } from '../../../../gateway/routes/inference/ollam
 import { ollamaFaults, parseLines } from '../../../support/ollama-schema.ts';
 import { streamOf } from '../../../support/port-events.ts';
 
-const model: InstalledModel = {
+const model: LocalModel = {
+  kind: 'local',
   id: 'm',
   path: '/m.gguf',
   sizeBytes: 5,
@@ -65,7 +66,7 @@ function fake(overrides: Partial<Services> = {}): Fake {
       throw new ServiceError('overloaded', 'Too much.');
     },
   });
-  const resolve = async (id: string): Promise<InstalledModel> => {
+  const resolve = async (id: string): Promise<LocalModel> => {
     if (id === model.id || id === `${model.id}:latest`) return model;
     throw new ServiceError('model_not_found', `The model '${id}' is not installed.`);
   };
@@ -80,15 +81,16 @@ function fake(overrides: Partial<Services> = {}): Fake {
       status: () => ({
         residents: [{ id: 'm', model, pid: 1, contextTokens: 512, unloadsInMs: 60_000, keepLoadedMs: 900_000 }],
         inflight: new Map(),
+        maxCalls: 64,
         runnerCrashes: 0,
       }),
     },
     catalog: {
       list: async () => [model],
       resolve,
+      describe: async () => undefined,
+      digest: async () => undefined,
     },
-    modelDetails: { read: async () => undefined },
-    modelDigests: { find: async () => undefined },
     now: () => 1_700_000_000_000,
     ...overrides,
   } as Services;
@@ -188,7 +190,8 @@ describe('a request that asks nothing', () => {
 
 test('a list does not wait for a model that takes long to look into', async () => {
   const never = new Promise<undefined>(() => undefined);
-  const port = fake({ modelDetails: { read: () => never }, modelDigests: { find: async () => 'sha256:known' } });
+  const { catalog } = fake().services;
+  const port = fake({ catalog: { ...catalog, describe: () => never, digest: async () => 'sha256:known' } });
   for (const route of [ollamaTags, ollamaPs]) {
     const { body } = await send(route, {}, port);
     expect(body).toMatchObject({ models: [{ name: 'm', digest: 'sha256:known', details: { family: '' } }] });
@@ -209,6 +212,7 @@ test('when a model goes is told to the owner, and to others what would be if the
 
 test('nothing runs where nothing is loaded', async () => {
   const port = fake();
-  const idle = { ...port.services.inference, status: () => ({ residents: [], inflight: new Map(), runnerCrashes: 0 }) };
+  const status = () => ({ residents: [], inflight: new Map(), maxCalls: 64, runnerCrashes: 0 });
+  const idle = { ...port.services.inference, status };
   expect((await send(ollamaPs, {}, fake({ inference: idle }))).body).toEqual({ models: [] });
 });

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
-import { memoryFacts } from '../../../../core/inference/local/memory-facts.ts';
-import type { InstalledModel } from '../../../../core/inference/local/model-catalog.ts';
-import type { ModelDetails } from '../../../../core/inference/local/model-details.ts';
+import type { LocalModel, ModelDetails } from '../../../../core/inference/catalog.ts';
 import { encodeRunning, encodeShow, encodeTag } from '../../../../gateway/wire/ollama/models.ts';
 import { ollamaFaults } from '../../../support/ollama-schema.ts';
 
-const model: InstalledModel = {
+const model: LocalModel = {
+  kind: 'local',
   id: 'tiny',
   path: '/somewhere/private/tiny.gguf',
   sizeBytes: 123,
@@ -19,11 +18,9 @@ const details: ModelDetails = {
   parameterSize: '7.2B',
   quantization: 'Q4_K_M',
   contextTokens: 32_768,
-  embeddingLength: 4096,
   isGenerative: true,
   chatTemplate: '{{ messages }}',
   license: 'apache-2.0',
-  memory: memoryFacts({}, 123),
   metadata: {
     'general.architecture': 'llama',
     'general.name': 'Tiny Llama',

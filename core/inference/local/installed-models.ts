@@ -1,44 +1,31 @@
 /**
- * Which models there are: the built-in one, every `*.gguf` under the models folder, and what other apps on this machine
+ * Which models there are on this machine: the built-in one, every `*.gguf` under the models folder, and what other apps on this machine
  * have downloaded already. Looks at names and sizes only; whether a file holds a usable model is found out when it is
  * loaded.
  */
 import { stat } from 'node:fs/promises';
 import { ServiceError } from '../../errors.ts';
+import type { LocalModel, ModelOrigin } from '../catalog.ts';
 import { findById, idFor, unknownModel, type NameRules } from '../model-names.ts';
 import { modelFiles } from './model-files.ts';
 import { describeFile, findGgufModels } from './model-sources/gguf-folder.ts';
-import type { FoundModel, ModelOrigin, ModelSource } from './model-sources/model-source.ts';
+import type { FoundModel, ModelSource } from './model-sources/model-source.ts';
 
 /** The alias under which the built-in demonstrator model is always there. */
 export const BUILT_IN_MODEL_ID = 'foundation';
 
-export interface InstalledModel {
-  /** What clients call it. */
-  readonly id: string;
-  readonly path: string;
-  /** Bytes on disk, all parts of a split file together. */
-  readonly sizeBytes: number;
-  readonly modifiedAtMs: number;
-  /** Whose file it is; Postern changes only what is in its own folder. */
-  readonly origin: ModelOrigin;
-  readonly isBuiltIn: boolean;
-  /** `sha256:<hex>` where it is known without reading the file. */
-  readonly digest?: string | undefined;
-}
-
-export interface ModelCatalog {
+export interface InstalledModels {
   /** Everything installed, the built-in model first, the others by id. Reads the disk. */
-  list(): Promise<readonly InstalledModel[]>;
+  list(): Promise<readonly LocalModel[]>;
   /**
    * The model a client means, by its id or by another name; see `model-names.ts`. Looks through the disk only for a name
    * not seen before, or whose file has changed since.
    * @throws {ServiceError} `model_not_found`
    */
-  resolve(name: string): Promise<InstalledModel>;
+  resolve(name: string): Promise<LocalModel>;
 }
 
-interface ModelCatalogOptions {
+interface InstalledModelsOptions {
   /** Need not exist; an absent folder holds no models. */
   readonly modelsDir: string;
   readonly builtInPath: string;
@@ -55,9 +42,9 @@ const LISTED_FRESH_MS = 2000;
 
 const NO_RULES: NameRules = { aliases: {}, defaultModel: null };
 
-export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
+export function createInstalledModels(options: InstalledModelsOptions): InstalledModels {
   const { modelsDir, builtInPath, sources = [], nameRules = async () => NO_RULES } = options;
-  let known: ReadonlyMap<string, InstalledModel> = new Map();
+  let known: ReadonlyMap<string, LocalModel> = new Map();
   let listedAt = -Infinity;
   const all: readonly ModelSource[] = [
     { origin: 'built-in', find: () => findBuiltIn(builtInPath) },
@@ -66,9 +53,9 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
   ];
 
   /** The last look at a model's file: when, and whether it was as before. */
-  const looks = new WeakMap<InstalledModel, { readonly at: number; readonly unchanged: Promise<boolean> }>();
+  const looks = new WeakMap<LocalModel, { readonly at: number; readonly unchanged: Promise<boolean> }>();
 
-  async function list(): Promise<readonly InstalledModel[]> {
+  async function list(): Promise<readonly LocalModel[]> {
     const found = await Promise.all(
       all.map(async (source) => ({ origin: source.origin, models: await source.find() })),
     );
@@ -80,7 +67,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
     return models;
   }
 
-  async function findKnown(id: string): Promise<InstalledModel | undefined> {
+  async function findKnown(id: string): Promise<LocalModel | undefined> {
     const model = findById(known, id);
     if (model === undefined) return undefined;
     const now = performance.now();
@@ -92,7 +79,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
     return (await look.unchanged) ? model : undefined;
   }
 
-  const find = async (id: string): Promise<InstalledModel | undefined> =>
+  const find = async (id: string): Promise<LocalModel | undefined> =>
     (await findKnown(id)) ?? (await list().then(() => findById(known, id)));
 
   return {
@@ -125,8 +112,8 @@ interface Findings {
  * is there under its longer name. A file of LM Studio's that is linked to from elsewhere is there once; the owner's folder
  * and Ollama have names of their own for what they hold.
  */
-function merge(findings: readonly Findings[]): InstalledModel[] {
-  const byId = new Map<string, InstalledModel>();
+function merge(findings: readonly Findings[]): LocalModel[] {
+  const byId = new Map<string, LocalModel>();
   const fileKeys = new Set<string>();
   for (const { origin, models } of findings) {
     const isNewFile = ({ fileKey }: FoundModel): boolean => origin !== 'lm-studio' || !fileKeys.has(fileKey);
@@ -134,7 +121,7 @@ function merge(findings: readonly Findings[]): InstalledModel[] {
       const isTaken = byId.has(id);
       const name = isTaken ? longId : id;
       if (byId.has(name) || (isTaken && byId.get(id)?.sizeBytes === file.sizeBytes)) continue;
-      byId.set(name, { ...file, id: name, origin, isBuiltIn: origin === 'built-in' });
+      byId.set(name, { ...file, kind: 'local', id: name, origin, isBuiltIn: origin === 'built-in' });
     }
     for (const { fileKey } of models) fileKeys.add(fileKey);
   }
@@ -142,7 +129,7 @@ function merge(findings: readonly Findings[]): InstalledModel[] {
 }
 
 /** The parts of a split file have sizes of their own; there the first one's presence has to do. */
-async function isUnchanged({ path, sizeBytes, modifiedAtMs }: InstalledModel): Promise<boolean> {
+async function isUnchanged({ path, sizeBytes, modifiedAtMs }: LocalModel): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
   if (found?.isFile() !== true) return false;
   return modelFiles(path).length > 1 || (found.size === sizeBytes && Math.floor(found.mtimeMs) === modifiedAtMs);

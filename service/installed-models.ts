@@ -2,18 +2,18 @@
 import { homedir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { ModelSettings } from '../core/inference/local/settings.ts';
-import { createModelCatalog, type ModelCatalog } from '../core/inference/local/model-catalog.ts';
+import { createInstalledModels, type InstalledModels } from '../core/inference/local/installed-models.ts';
 import { lmStudioModels } from '../core/inference/local/model-sources/lm-studio.ts';
 import { ollamaModels } from '../core/inference/local/model-sources/ollama.ts';
 import { packageRoot } from './package.ts';
 
-export function openModelCatalog(
+export function openInstalledModels(
   settings: ModelSettings,
   environment: Readonly<Record<string, string | undefined>>,
-): ModelCatalog {
+): InstalledModels {
   const userHome = homedir();
   const ollama = { userHome, modelsFolder: environment['OLLAMA_MODELS'], platform: process.platform };
-  return createModelCatalog({
+  return createInstalledModels({
     modelsDir: settings['models.folder'],
     builtInPath: fileURLToPath(new URL('models/foundation/foundation.gguf', packageRoot)),
     sources: settings['models.discover'] ? [lmStudioModels(userHome), ollamaModels(ollama)] : [],

@@ -2,7 +2,7 @@ import { appendFile, link, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createModelCatalog } from '../../../../core/inference/local/model-catalog.ts';
+import { createInstalledModels } from '../../../../core/inference/local/installed-models.ts';
 import { lmStudioModels } from '../../../../core/inference/local/model-sources/lm-studio.ts';
 import { ollamaModels } from '../../../../core/inference/local/model-sources/ollama.ts';
 import { putFile, putOllamaModel } from '../../../support/app-models.ts';
@@ -20,7 +20,7 @@ async function put(...paths: string[]): Promise<void> {
   }
 }
 const catalog = () =>
-  createModelCatalog({
+  createInstalledModels({
     modelsDir: join(folder, 'models'),
     builtInPath: join(folder, 'built-in.gguf'),
     sources: [lmStudioModels(folder), ollamaModels({ userHome: folder, modelsFolder: undefined, platform: 'darwin' })],

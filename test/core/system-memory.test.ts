@@ -1,6 +1,6 @@
 import { totalmem } from 'node:os';
 import { expect, test } from 'vitest';
-import { availableMemoryBytes } from '../../../../core/inference/local/system-memory.ts';
+import { availableMemoryBytes } from '../../core/system-memory.ts';
 
 const MEMINFO = 'MemTotal:       24684092 kB\nMemFree:  1 kB\nMemAvailable:   20000 kB\nBuffers: 2 kB\n';
 const SYSTEM = 20_000 * 1024;
