@@ -83,11 +83,12 @@ export class Connection {
   /**
    * Ends with an answer to what came and can't be read, in its turn: to the present request where its own body is what
    * can't be read, unless that is being answered by now.
+   * @param answer to the request whose body it is, where it is one
    */
-  refuse(answer: string): void {
+  refuse(answer: (request?: IncomingMessage) => string): void {
     const { request, response } = this.#current ?? {};
-    if (request?.complete === true) this.#lastWords = answer;
-    else this.#leave(response?.headersSent === true ? '' : answer);
+    if (request?.complete === true) this.#lastWords = answer();
+    else this.#leave(response?.headersSent === true ? '' : answer(request));
   }
 
   /** Not for a client that takes nothing: while its connection drained, it could go on sending. */

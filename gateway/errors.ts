@@ -5,6 +5,7 @@
 import { ServiceError, type ServiceErrorCode } from '../core/errors.ts';
 import { findDiskFault, type FoundDiskFault } from '../storage/disk-fault.ts';
 import type { AccessClass, Refusal } from './policy.ts';
+import { errorTypeOf, type ErrorType, type WireError } from './wire/dialect.ts';
 
 /** Failures that the gateway itself finds, before any of its handlers runs. */
 export type RequestErrorCode =
@@ -36,64 +37,66 @@ export type RequestErrorCode =
 
 export type ErrorCode = ServiceErrorCode | Refusal | RequestErrorCode | 'internal';
 
-/** The contract's `type` of an error: three of its own, and those that the styles' own standards have for the rest. */
-export type ErrorType =
-  | 'invalid_request_error'
-  | 'internal_error'
-  | 'insufficient_resources'
-  | 'authentication_error'
-  | 'permission_error'
-  | 'rate_limit_error'
-  | 'upgrade_required';
+const STATUSES: Readonly<Record<ErrorCode, number>> = {
+  bad_request: 400,
+  invalid_request: 400,
+  prompt_too_long: 400,
+  unsupported: 400,
+  unauthenticated: 401,
+  agent_not_found: 404,
+  agent_scope_denied: 403,
+  cross_site: 403,
+  forbidden: 403,
+  pairing_denied: 403,
+  foreign_host: 403,
+  model_not_found: 404,
+  not_found: 404,
+  method_not_allowed: 405,
+  approval_expired: 408,
+  request_timeout: 408,
+  already_dispatched: 409,
+  approval_needs_code: 409,
+  approval_settled: 409,
+  invite_used: 409,
+  invite_over: 410,
+  records_gone: 410,
+  too_many_invites: 409,
+  body_too_large: 413,
+  unsupported_media_type: 415,
+  misdirected: 421,
+  idempotency_key_reused: 422,
+  secure_channel_required: 426,
+  rate_limited: 429,
+  too_many_approvals: 429,
+  headers_too_large: 431,
+  internal: 500,
+  engine_failed: 500,
+  not_implemented: 501,
+  channel_unavailable: 503,
+  identity_unavailable: 503,
+  insufficient_resources: 503,
+  overloaded: 503,
+  shutting_down: 503,
+  storage_unavailable: 503,
+  storage_full: 507,
+};
 
-interface ErrorRow {
+/** Those whose status does not tell their type. */
+const TYPES: Readonly<Partial<Record<ErrorCode, ErrorType>>> = {
+  insufficient_resources: 'insufficient_resources',
+  overloaded: 'insufficient_resources',
+};
+
+interface Kind {
+  readonly code: ErrorCode;
   readonly status: number;
   readonly type: ErrorType;
 }
 
-const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
-  bad_request: { status: 400, type: 'invalid_request_error' },
-  invalid_request: { status: 400, type: 'invalid_request_error' },
-  prompt_too_long: { status: 400, type: 'invalid_request_error' },
-  unsupported: { status: 400, type: 'invalid_request_error' },
-  unauthenticated: { status: 401, type: 'authentication_error' },
-  agent_not_found: { status: 404, type: 'invalid_request_error' },
-  agent_scope_denied: { status: 403, type: 'permission_error' },
-  cross_site: { status: 403, type: 'permission_error' },
-  forbidden: { status: 403, type: 'permission_error' },
-  pairing_denied: { status: 403, type: 'permission_error' },
-  foreign_host: { status: 403, type: 'permission_error' },
-  model_not_found: { status: 404, type: 'invalid_request_error' },
-  not_found: { status: 404, type: 'invalid_request_error' },
-  method_not_allowed: { status: 405, type: 'invalid_request_error' },
-  approval_expired: { status: 408, type: 'invalid_request_error' },
-  request_timeout: { status: 408, type: 'invalid_request_error' },
-  already_dispatched: { status: 409, type: 'invalid_request_error' },
-  approval_needs_code: { status: 409, type: 'invalid_request_error' },
-  approval_settled: { status: 409, type: 'invalid_request_error' },
-  invite_used: { status: 409, type: 'invalid_request_error' },
-  invite_over: { status: 410, type: 'invalid_request_error' },
-  records_gone: { status: 410, type: 'invalid_request_error' },
-  too_many_invites: { status: 409, type: 'invalid_request_error' },
-  body_too_large: { status: 413, type: 'invalid_request_error' },
-  unsupported_media_type: { status: 415, type: 'invalid_request_error' },
-  misdirected: { status: 421, type: 'invalid_request_error' },
-  idempotency_key_reused: { status: 422, type: 'invalid_request_error' },
-  secure_channel_required: { status: 426, type: 'upgrade_required' },
-  rate_limited: { status: 429, type: 'rate_limit_error' },
-  too_many_approvals: { status: 429, type: 'rate_limit_error' },
-  headers_too_large: { status: 431, type: 'invalid_request_error' },
-  internal: { status: 500, type: 'internal_error' },
-  engine_failed: { status: 500, type: 'internal_error' },
-  not_implemented: { status: 501, type: 'invalid_request_error' },
-  channel_unavailable: { status: 503, type: 'internal_error' },
-  identity_unavailable: { status: 503, type: 'internal_error' },
-  insufficient_resources: { status: 503, type: 'insufficient_resources' },
-  overloaded: { status: 503, type: 'insufficient_resources' },
-  shutting_down: { status: 503, type: 'internal_error' },
-  storage_unavailable: { status: 503, type: 'internal_error' },
-  storage_full: { status: 507, type: 'insufficient_resources' },
-};
+function kindOf(code: ErrorCode): Kind {
+  const status = STATUSES[code];
+  return { code, status, type: TYPES[code] ?? errorTypeOf(status) };
+}
 
 /** Refused before a handler ran. The message is for the caller, and names the remedy where there is one. */
 export class RequestError extends Error {
@@ -125,33 +128,25 @@ export class RequestError extends Error {
 /** What a client should wait before it asks again; a short answer takes about this long. */
 const RETRY_AFTER_SECONDS = '5';
 
-/** A failure as every wire style starts from it. */
-export interface OutwardError extends ErrorRow {
+/** A failure as it is told outside, in whichever style. */
+export interface OutwardError extends WireError {
   readonly code: ErrorCode;
-  readonly message: string;
-  readonly param: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 export function outwardError(error: unknown): OutwardError {
   if (error instanceof RequestError) {
-    return {
-      ...TABLE[error.code],
-      code: error.code,
-      message: error.message,
-      param: error.param,
-      headers: error.headers,
-    };
+    const { message, param, headers } = error;
+    return { ...kindOf(error.code), message, param, headers };
   }
   if (error instanceof ServiceError) {
     const headers = error.code === 'overloaded' ? { 'retry-after': RETRY_AFTER_SECONDS } : {};
-    return { ...TABLE[error.code], code: error.code, message: error.message, param: error.param, headers };
+    return { ...kindOf(error.code), message: error.message, param: error.param, headers };
   }
   const disk = findDiskFault(error);
   if (disk !== undefined) return storageFailure(disk);
   return {
-    ...TABLE.internal,
-    code: 'internal',
+    ...kindOf('internal'),
     message: 'Something went wrong inside the service. Its log says more.',
     param: undefined,
     headers: {},
@@ -162,8 +157,7 @@ export function outwardError(error: unknown): OutwardError {
 function storageFailure({ fault }: FoundDiskFault): OutwardError {
   const code = fault === 'full' ? 'storage_full' : 'storage_unavailable';
   return {
-    ...TABLE[code],
-    code,
+    ...kindOf(code),
     message: STORAGE_MESSAGES[code],
     param: undefined,
     headers: { 'retry-after': RETRY_AFTER_SECONDS },

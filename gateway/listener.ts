@@ -15,6 +15,7 @@ import { createServer } from './http/node-http.ts';
 import { answerMalformed } from './malformed-request.ts';
 import { toOriginForm } from './request-target.ts';
 import type { ConnectionCounts } from './route.ts';
+import type { StyleHints } from './wire/dialects.ts';
 
 /** Longer than the 60 s after which common clients and proxies give up an idle connection by themselves. */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
@@ -126,22 +127,22 @@ function takePlace(socket: Socket, connection: Connection, places: ConnectionPla
     leave = places.take(socket.remoteAddress, { cut, waitsForClient: () => connection.waitsForClient });
     socket.once('close', leave);
   } catch (error) {
-    connection.refuse(answerMalformed(error));
+    connection.refuse(() => answerMalformed(error));
   }
 }
 
 function newServer(connections: ReadonlyMap<Socket, Connection>, unreadAnswerMs: number): Server {
-  const refuse = (socket: Duplex, error: unknown): void => {
+  const refuse = (socket: Duplex, error: unknown, asked?: IncomingMessage): void => {
     const connection = socket instanceof Socket ? connections.get(socket) : undefined;
     if (connection === undefined) socket.destroy();
-    else connection.refuse(answerMalformed(error));
+    else connection.refuse((current) => answerMalformed(error, hintsOf(asked ?? current)));
   };
   const take: RequestListener = (request, response) => {
     try {
       requireHost(request);
       toOriginForm(request);
     } catch (error) {
-      return refuse(request.socket, error);
+      return refuse(request.socket, error, request);
     }
     connections.get(request.socket)?.add(request, response);
   };
@@ -164,6 +165,10 @@ function newServer(connections: ReadonlyMap<Socket, Connection>, unreadAnswerMs:
   return server.setTimeout(unreadAnswerMs, (socket) => {
     if (connections.get(socket)?.isIdle !== false || socket.writableLength > 0) socket.destroy();
   });
+}
+
+function hintsOf(request: IncomingMessage | undefined): StyleHints | undefined {
+  return request && { url: request.url ?? '', headers: request.headers };
 }
 
 /** RFC 9112, 3.2: HTTP/1.1 asks for one, HTTP/1.0 does not know it. @throws {RequestError} `bad_request` */

@@ -1,5 +1,5 @@
 /**
- * What a route is: who may call it, how large its body may be, in which style it fails, and a handler that is a plain
+ * What a route is: who may call it, how large its body may be, and a handler that is a plain
  * function from a request to a reply, so that it can be tested without a port.
  */
 import type * as z from 'zod';
@@ -18,7 +18,6 @@ import type { AccessClass, AgentReach } from './policy.ts';
 import type { Relays } from './relays.ts';
 import type { RequestLog } from './request-log/request-log.ts';
 import type { ChannelServer } from './sealed/channel-server.ts';
-import type { EncodeError } from './wire/error-style.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -34,8 +33,6 @@ interface AnyRoute {
   readonly summary: string;
   /** What the handler parses the body with, for the OpenAPI document. */
   readonly body?: z.ZodType;
-  /** The error body of the style that this route speaks. Absent: its client's, as far as the request shows it. */
-  readonly encodeError?: EncodeError;
   /** The handler gets the body as it comes, in `stream`, and not before. */
   readonly readsStream?: true;
   /** Asked again and again for how things are: the owner's requests that are answered leave no row in the request log. */

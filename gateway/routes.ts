@@ -26,7 +26,6 @@ import { pairChallenge } from './routes/channel/pair-challenge.ts';
 import { clearRequests, listRequests } from './routes/admin/request-log.ts';
 import { createResponse, deleteResponse, getResponse, listInputItems } from './routes/inference/responses.ts';
 import { pairByCode, pairInvite, secureCall, secureSession } from './routes/channel/secure.ts';
-import { encodeOpenAiError } from './wire/openai/error.ts';
 
 /** A row of the contract whose part of the service does not exist yet. */
 function planned(
@@ -35,16 +34,13 @@ function planned(
   path: string,
   maxBodyBytes = bodyBytes(method),
 ): Route {
-  const row = { method, path, access, maxBodyBytes, summary: PLANNED } as const;
-  // Those of inference are there for clients of several styles.
-  if (access === 'inference') return { ...row, clientPrefix: '/v1' };
-  return { ...row, clientPrefix: '', encodeError: encodeOpenAiError };
+  return { method, path, access, maxBodyBytes, summary: PLANNED, clientPrefix: access === 'inference' ? '/v1' : '' };
 }
 
 function plannedDispatch(path: string): Route {
   const method = 'POST';
   const row = { method, path, access: 'dispatch', agentParameter: 'id', maxBodyBytes: bodyBytes(method) } as const;
-  return { ...row, summary: PLANNED, clientPrefix: '', encodeError: encodeOpenAiError };
+  return { ...row, summary: PLANNED, clientPrefix: '' };
 }
 
 const PLANNED = 'Part of the contract.';

@@ -6,6 +6,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { createListener, type Listener, type ListenerOptions } from '../../gateway/listener.ts';
 import { whenHalfClosed } from '../../gateway/when-closed.ts';
+import type { StyleHints } from '../../gateway/wire/dialects.ts';
 import type { PosternClient } from '../sdk/index.ts';
 import { sendAnswer } from './answer.ts';
 import { encodeFailure, encodeLastWords, failureOf, Refusal } from './failure.ts';
@@ -114,7 +115,8 @@ async function carryHome(
       ...(isRead(request.method) || body.length === 0 ? {} : { body }),
       signal: gone,
     });
-    const lastWords = (error: unknown, type: string) => encodeLastWords(failureOf(error), request.url ?? '', type);
+    const lastWords = (error: unknown, type: string) =>
+      encodeLastWords(failureOf(error), { ...hintsOf(request), type });
     await sendAnswer(response, answered, { gone, lastWords });
     options.onOutcome();
   } catch (error) {
@@ -122,6 +124,10 @@ async function carryHome(
     options.onOutcome(error);
     throw error;
   }
+}
+
+function hintsOf({ url = '', headers }: IncomingMessage): StyleHints {
+  return { url, headers };
 }
 
 function sentHeaders(headers: IncomingMessage['headers']): [string, string][] {
@@ -135,7 +141,7 @@ function sentHeaders(headers: IncomingMessage['headers']): [string, string][] {
 async function sendFailure(error: unknown, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (response.headersSent || response.destroyed) return;
   const failure = failureOf(error);
-  const text = JSON.stringify(encodeFailure(failure, request.url ?? ''));
+  const text = JSON.stringify(encodeFailure(failure, hintsOf(request)));
   response.writeHead(failure.status, {
     ...failure.headers,
     // What of the body may still come would be taken for the next request, or waited for in vain.

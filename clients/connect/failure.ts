@@ -2,6 +2,8 @@
  * What this server says itself, where home has said nothing: one status for each failure, in the shape of the wire style
  * that was spoken. A failure that home tells of is home's answer and passes through as it is.
  */
+import { errorTypeOf, type WireError } from '../../gateway/wire/dialect.ts';
+import { dialectOf, type StyleHints } from '../../gateway/wire/dialects.ts';
 import { PosternError, type PosternErrorCode } from '../sdk/index.ts';
 
 /** What this server refuses by itself. */
@@ -109,47 +111,22 @@ export function failureOf(error: unknown): Failure {
   };
 }
 
-type Style = 'openai' | 'anthropic' | 'ollama';
-
-const ALIAS = /^\/(?:v1\/api|v1|api)(?=\/)/;
-const OLLAMA_PATHS = new Set(['/chat', '/generate', '/tags', '/show', '/ps', '/version', '/embed']);
-
-/** @param target path and query as they were asked for */
-function styleOf(target: string): Style {
-  const path = target.replace(/[?#].*$/s, '').replace(ALIAS, '');
-  if (path === '/messages' || path.startsWith('/messages/')) return 'anthropic';
-  return OLLAMA_PATHS.has(path) ? 'ollama' : 'openai';
-}
-
 /** The body, as clients of the address that was asked for read it. */
-export function encodeFailure({ code, status, message }: Failure, target: string): object {
-  switch (styleOf(target)) {
-    case 'anthropic':
-      return { type: 'error', error: { type: anthropicType(status), message } };
-    case 'ollama':
-      return { error: message };
-    case 'openai':
-      return { error: { message, type: openAiType(status), param: null, code } };
-  }
+export function encodeFailure(failure: Failure, hints: StyleHints): object {
+  return dialectOf(hints).encodeError(wireErrorOf(failure));
 }
 
-/** The same in the middle of a stream; `undefined` for an answer that has no place for it. @param type its content type */
-export function encodeLastWords(failure: Failure, target: string, type: string): string | undefined {
-  const body = JSON.stringify(encodeFailure(failure, target));
-  if (type.startsWith('application/x-ndjson')) return `${body}\n`;
-  if (!type.startsWith('text/event-stream')) return undefined;
-  return `${styleOf(target) === 'anthropic' ? 'event: error\n' : ''}data: ${body}\n\n`;
+interface StreamType {
+  /** The `content-type` of the answer. */
+  readonly type: string;
 }
 
-/** https://platform.claude.com/docs/en/api/errors */
-function anthropicType(status: number): string {
-  if (status === 413) return 'request_too_large';
-  if (status === 503) return 'overloaded_error';
-  return status >= 500 ? 'api_error' : openAiType(status);
+/** The same in the middle of a stream; `undefined` for an answer that has no place for it. */
+export function encodeLastWords(failure: Failure, { type, ...hints }: StyleHints & StreamType): string | undefined {
+  const { stream, encodeStreamError } = dialectOf(hints);
+  return type.startsWith(stream.contentType) ? encodeStreamError(wireErrorOf(failure)) : undefined;
 }
 
-function openAiType(status: number): string {
-  if (status === 401) return 'authentication_error';
-  if (status === 403) return 'permission_error';
-  return status >= 500 ? 'internal_error' : 'invalid_request_error';
+function wireErrorOf({ code, status, message }: Failure): WireError {
+  return { code, status, type: errorTypeOf(status), message, param: undefined };
 }

@@ -1,6 +1,9 @@
 /** An answer onto the wire: text, or a stream that goes no faster than its reader. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Answer } from '../pipeline/exchange.ts';
+import { eventStream } from '../wire/event-stream.ts';
+import { ndjson } from '../wire/ndjson.ts';
+import type { StreamFormat } from '../wire/stream-format.ts';
 import { whenClosed, whenHalfClosed } from '../when-closed.ts';
 
 /** A stream says nothing for no longer than this, so that no proxy or phone takes the connection for dead. */
@@ -9,14 +12,8 @@ const KEEP_ALIVE_MS = 15_000;
 /** As long as a reader's system may take to say that nobody is there. */
 const PROBE_MS = 250;
 
-/**
- * What a silent stream says meanwhile, by its content type: a comment of server-sent events, or a space before the next
- * line of JSON. (An empty line would be one that Ollama's clients parse.)
- */
-const FILLERS: readonly (readonly [type: string, filler: string])[] = [
-  ['text/event-stream', ': keep-alive\n\n'],
-  ['application/x-ndjson', ' '],
-];
+/** Of other streams nobody knows what may be put into them. */
+const FORMATS: readonly StreamFormat[] = [eventStream, ndjson];
 
 /** @throws what the pieces throw, unless their reader is gone */
 export async function sendAnswer(
@@ -34,7 +31,7 @@ export async function sendAnswer(
   }
   cut?.addEventListener('abort', () => response.destroy(), { once: true });
   const type = headers['content-type'] ?? '';
-  await sendStream(response, body, FILLERS.find(([prefix]) => type.startsWith(prefix))?.[1]);
+  await sendStream(response, body, FORMATS.find(({ contentType }) => type.startsWith(contentType))?.keepAlive);
 }
 
 /** A generator lets go only of what it has begun, so one piece is taken. */

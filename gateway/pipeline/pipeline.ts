@@ -23,7 +23,7 @@ import type { Recorder, RequestRecord } from '../request-log/recorder.ts';
 import { CLIENT_LEFT } from '../request-log/request-entry.ts';
 import { RequestBody, readBody, SHORT_BYTES } from '../request-body.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
-import { errorEncoder } from '../wire/error-style.ts';
+import { dialectOf } from '../wire/dialects.ts';
 import { IGNORED_HEADER } from '../wire/ignored.ts';
 import type { Answer, Exchange, Pipeline } from './exchange.ts';
 import { isLetIn, refuse, requireClient, type Authorize, type AuthResult } from './authorize.ts';
@@ -209,7 +209,7 @@ class Visit {
   }
 
   #failed(error: unknown): Answer {
-    const { via, method, url, isClosed } = this.#exchange;
+    const { via, method, isClosed } = this.#exchange;
     const { code, status, headers, ...outward } = outwardError(error);
     if (status >= 500) this.#options.onError(error);
     // Nobody is left to tell, and that what was under way was given up is no failure.
@@ -218,8 +218,7 @@ class Visit {
     const route = this.#target?.route;
     if (status === 500)
       this.#options.warn('request failed', { code, ...describeError(error), method, route: route?.path });
-    const encode = errorEncoder({ own: route?.encodeError, url, headers: this.#exchange.headers });
-    const text = JSON.stringify(encode({ code, status, headers, ...outward }));
+    const text = JSON.stringify(dialectOf(this.#exchange).encodeError({ code, status, ...outward }));
     const answer = wholeAnswer(status, { ...this.#headers, ...headers, 'content-type': JSON_TYPE }, text);
     this.#record.answer(status, text);
     const isSent = via.kind === 'channel' || isHeard(via.request) || code === 'request_timeout';

@@ -5,7 +5,6 @@ import { availableMemoryBytes } from '../../core/system-memory.ts';
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { encodeRelay } from '../relays.ts';
 import type { Route, Services } from '../route.ts';
-import { encodeOpenAiError } from '../wire/openai/error.ts';
 
 /** How long the parts of the snapshot that ask the system may take, in milliseconds. */
 const SNAPSHOT_DEADLINE_MS = 250;
@@ -17,7 +16,6 @@ export const root: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: 'One line of text: the service is there.',
-  encodeError: encodeOpenAiError,
   handle: () => ({ body: 'Postern is running.\n' }),
 };
 
@@ -29,7 +27,6 @@ export const health: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: 'A snapshot of the service.',
-  encodeError: encodeOpenAiError,
   async handle({ view }, services) {
     const timestamp = new Date(services.now()).toISOString();
     if (view === 'summary') return { body: { status: 'healthy', timestamp } };

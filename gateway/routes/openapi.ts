@@ -2,7 +2,6 @@
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { openApiDocument } from '../openapi.ts';
 import type { Route } from '../route.ts';
-import { encodeOpenAiError } from '../wire/openai/error.ts';
 
 /** @param table asked for when the first client comes, since this route stands in the table itself */
 export function openApi(table: () => readonly Route[]): Route {
@@ -14,7 +13,6 @@ export function openApi(table: () => readonly Route[]): Route {
     maxBodyBytes: NO_BODY_BYTES,
     clientPrefix: '',
     summary: 'This document.',
-    encodeError: encodeOpenAiError,
     handle: (_request, { control }) => {
       document ??= openApiDocument(table(), control.version);
       return { body: document };

@@ -1,11 +1,14 @@
 /** Server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html */
+import { STREAM_HEADERS, type StreamFormat } from './stream-format.ts';
 
-export const EVENT_STREAM_HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-store, no-transform',
-  // A buffering proxy in between would turn a stream into one late answer.
-  'x-accel-buffering': 'no',
-} as const;
+const CONTENT_TYPE = 'text/event-stream';
+
+export const eventStream: StreamFormat = {
+  contentType: CONTENT_TYPE,
+  headers: { 'content-type': `${CONTENT_TYPE}; charset=utf-8`, ...STREAM_HEADERS },
+  // A comment.
+  keepAlive: ': keep-alive\n\n',
+};
 
 /** An event without a name, as the OpenAI styles use it. JSON never holds a raw line feed, so one line does. */
 export function encodeEvent(data: unknown): string {

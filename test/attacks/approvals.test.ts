@@ -12,7 +12,6 @@ import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
 import { createListener } from '../../gateway/listener.ts';
 import { createInnerCalls } from '../../gateway/sealed/inner-request.ts';
 import { createGateway } from '../../gateway/server.ts';
-import { encodeOpenAiError } from '../../gateway/wire/openai/error.ts';
 import { untoldPeers } from '../../gateway/peer-process.ts';
 import { createFastTime } from '../support/fast-time.ts';
 import { newInvite } from '../support/invites.ts';
@@ -108,7 +107,6 @@ describe('Questions that stay before the owner when whoever asked has left', () 
         maxBodyBytes: 0,
         clientPrefix: '',
         summary: '',
-        encodeError: encodeOpenAiError,
         async handle({ signal }) {
           const asked = approvals.request({ kind: 'spend', summary: 'A coin.', lifetimeMs: 60_000, signal });
           return { body: { outcome: await asked?.outcome } };

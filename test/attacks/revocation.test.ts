@@ -16,7 +16,6 @@ import { builtInAgentOnly } from '../../gateway/agent-directory.ts';
 import { createListener } from '../../gateway/listener.ts';
 import { createInnerCalls } from '../../gateway/sealed/inner-request.ts';
 import { createGateway } from '../../gateway/server.ts';
-import { encodeOpenAiError } from '../../gateway/wire/openai/error.ts';
 import { RELAY_CODE } from '../../relay/wire/codes.ts';
 import { OP } from '../../relay/wire/op.ts';
 import { createKey, setSettings, type MadeKey } from '../support/access-keys.ts';
@@ -116,7 +115,6 @@ describe('A revocation that waits for the unwilling', () => {
     maxBodyBytes: 0,
     clientPrefix: '',
     summary: '',
-    encodeError: encodeOpenAiError,
   } as const;
   const never: Route = { ...common, method: 'GET', path: '/never', handle: () => new Promise(() => undefined) };
   const deaf: Route = {

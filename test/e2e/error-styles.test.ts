@@ -3,6 +3,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { rawConnection } from '../support/raw-connection.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -41,6 +42,21 @@ describe.each<[string, unknown, string, string]>([
     [413, path, { method: 'POST', body: new Uint8Array(32 * 1024 * 1024 + 1) }],
   ])('%i: %s', async (status, address, init) => {
     expect(await errorOf(address, init)).toEqual([status, shape]);
+  });
+
+  const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\n`;
+  test.each([
+    ['no Host', 400, `POST ${path} HTTP/1.1\r\n\r\n`],
+    ['a header that is none', 400, `${head}no colon\r\n\r\n`],
+    ['two lengths', 400, `${head}content-length: 1\r\ncontent-length: 2\r\n\r\n{}`],
+    ['a method that nobody knows', 501, `FROBNICATE ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`],
+    ['headers of 64 KiB', 431, `${head}x: ${'x'.repeat(65_536)}\r\n\r\n`],
+    ['chunks that are none', 400, `${head}transfer-encoding: chunked\r\n\r\nxyz\r\n`],
+  ])('what is no request: %s', async (_name, status, bytes) => {
+    const connection = await rawConnection(Number(new URL(server.url).port));
+    connection.socket.write(bytes);
+    const [first = '', body = ''] = (await connection.all()).split('\r\n\r\n', 2);
+    expect([Number(first.split(' ')[1]), JSON.parse(body)]).toEqual([status, shape]);
   });
 });
 

@@ -82,9 +82,11 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'gateway/listener.ts',
       'gateway/peer-process.ts',
       'gateway/when-closed.ts',
+      'gateway/wire/dialect.ts',
+      'gateway/wire/dialects.ts',
     ],
     packages: [/^node:/],
-    why: 'what a second laptop runs: a client, and no part of the gateway but its way to listen and the guard against web pages and other users',
+    why: 'what a second laptop runs: a client, and no part of the gateway but its way to listen, the guard against web pages and other users, and how each wire style tells an error',
   },
   service: {
     mayImport: [

@@ -7,8 +7,7 @@ import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
 import type { Route } from '../../route.ts';
 import { encodeApprovals } from '../../wire/admin/approvals.ts';
-import { EVENT_STREAM_HEADERS } from '../../wire/event-stream.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
+import { eventStream } from '../../wire/event-stream.ts';
 
 const decisionBody = z.strictObject({ decision: z.enum(['approve', 'deny']) });
 
@@ -19,7 +18,6 @@ export const listApprovals: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: 'What waits for the owner: id, kind, summary, when it was asked and when it ends as a no; the oldest first.',
-  encodeError: encodeOpenAiError,
   handle: (_request, { approvals }) => ({ body: encodeApprovals(approvals.list()) }),
 };
 
@@ -31,7 +29,6 @@ export const decideApproval: Route = {
   clientPrefix: '',
   summary: 'Approve or deny; answers with the outcome, or 409 where it was settled before.',
   body: decisionBody,
-  encodeError: encodeOpenAiError,
   handle({ params, json }, { approvals }) {
     const { decision } = parseBody(decisionBody, json());
     const id = params['id'] ?? '';
@@ -73,11 +70,10 @@ export const approvalEvents: Route = {
   clientPrefix: '',
   summary:
     'Server-sent events: approval.snapshot with all that wait, then approval.added and approval.settled as they happen.',
-  encodeError: encodeOpenAiError,
   handle({ signal }, { approvalFeed }) {
     const reader = approvalFeed.open(signal);
     if (reader === undefined)
       throw new ServiceError('overloaded', 'Too many programs watch the approvals. Stop one of them, and try again.');
-    return { headers: EVENT_STREAM_HEADERS, body: reader.events, cut: reader.cut };
+    return { headers: eventStream.headers, body: reader.events, cut: reader.cut };
   },
 };

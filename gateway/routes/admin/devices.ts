@@ -4,7 +4,6 @@ import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
 import type { Route } from '../../route.ts';
 import { revocationReply } from './keys.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 import { encodeDevice, renameDeviceSchema } from '../../wire/admin/pairings.ts';
 
 const common = {
@@ -12,7 +11,6 @@ const common = {
   access: 'admin',
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
-  encodeError: encodeOpenAiError,
 } as const;
 
 export const listDevices: Route = {

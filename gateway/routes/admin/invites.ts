@@ -7,7 +7,6 @@ import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
 import { encodeRelay } from '../../relays.ts';
 import type { Route } from '../../route.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 import { createInviteSchema, encodeDevice, encodeInvite, inviteParamsOf } from '../../wire/admin/pairings.ts';
 
 const common = {
@@ -15,7 +14,6 @@ const common = {
   access: 'admin',
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
-  encodeError: encodeOpenAiError,
 } as const;
 
 export const createInvite: Route = {

@@ -5,14 +5,12 @@ import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
 import type { Reply, Route, Services } from '../../route.ts';
 import { createKeySchema, encodeKey, accessKeyParamsOf } from '../../wire/admin/access-keys.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 
 const common = {
   path: '/admin/keys',
   access: 'admin',
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
-  encodeError: encodeOpenAiError,
 } as const;
 
 export const listKeys: Route = {

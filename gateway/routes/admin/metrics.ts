@@ -1,7 +1,6 @@
 /** `GET /metrics`, for a Prometheus on this machine. */
 import { NO_BODY_BYTES } from '../../bounds.ts';
 import type { Route } from '../../route.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 
 export const metrics: Route = {
   method: 'GET',
@@ -11,7 +10,6 @@ export const metrics: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: "The service's figures, in Prometheus' text format.",
-  encodeError: encodeOpenAiError,
   handle: async (_request, services) => ({
     headers: { 'content-type': services.metrics.contentType },
     body: await services.metrics.text(),

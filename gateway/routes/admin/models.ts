@@ -3,7 +3,6 @@ import * as z from 'zod';
 import { NO_BODY_BYTES } from '../../bounds.ts';
 import { parseBody } from '../../json-body.ts';
 import type { Route, Services } from '../../route.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 
 const whichModel = z.strictObject({ model: z.string().min(1).describe('The id of an installed model.') });
 
@@ -14,7 +13,6 @@ export const adminModels: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: 'The loaded models: memory, context, calls, and when each will be unloaded.',
-  encodeError: encodeOpenAiError,
   handle: (_request, services) => ({ body: { models: loadedModels(services) } }),
 };
 
@@ -26,7 +24,6 @@ export const loadModel: Route = {
   clientPrefix: '',
   summary: 'Load a model before anybody asks it; answers when it is ready.',
   body: whichModel,
-  encodeError: encodeOpenAiError,
   async handle({ json }, services) {
     const { model } = parseBody(whichModel, json());
     await services.inference.load(model);
@@ -42,7 +39,6 @@ export const unloadModel: Route = {
   clientPrefix: '',
   summary: 'Unload a model when the calls that use it are done; answers when its memory is free.',
   body: whichModel,
-  encodeError: encodeOpenAiError,
   async handle({ json }, services) {
     const { model } = parseBody(whichModel, json());
     await services.inference.unload(model);

@@ -2,7 +2,6 @@
 import { NO_BODY_BYTES } from '../../bounds.ts';
 import { parseRequestQuery } from '../../request-log/request-query.ts';
 import type { Route } from '../../route.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 
 export const listRequests: Route = {
   method: 'GET',
@@ -12,7 +11,6 @@ export const listRequests: Route = {
   clientPrefix: '',
   summary:
     'The request log, the newest first, and figures over all that the filter lets through: search, method, source, status, errors, since, until, limit, cursor.',
-  encodeError: encodeOpenAiError,
   handle({ query }, { requestLog, now }) {
     const { filter, limit, beforeId } = parseRequestQuery(Object.fromEntries(query), now());
     // One more than asked for tells whether there are more.
@@ -30,6 +28,5 @@ export const clearRequests: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: 'Empty the request log.',
-  encodeError: encodeOpenAiError,
   handle: (_request, { requestLog }) => ({ body: { deleted: requestLog.clear() } }),
 };

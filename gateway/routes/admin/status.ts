@@ -2,7 +2,6 @@
 import { NO_BODY_BYTES } from '../../bounds.ts';
 import { encodeRelay } from '../../relays.ts';
 import type { Route } from '../../route.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 
 export const adminStatus: Route = {
   method: 'GET',
@@ -12,7 +11,6 @@ export const adminStatus: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: 'What runs: version, process, loaded models, calls under way, approvals that wait, ways to relays.',
-  encodeError: encodeOpenAiError,
   handle: (_request, { control, inference, approvals, relays, now }) => {
     const { residents, inflight } = inference.status();
     return {
@@ -37,7 +35,6 @@ export const adminShutdown: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: 'Stop the service; answers under way get a moment to finish.',
-  encodeError: encodeOpenAiError,
   handle: (_request, { control }) => {
     control.shutDown();
     return { status: 202, body: { status: 'shutting_down', pid: process.pid } };

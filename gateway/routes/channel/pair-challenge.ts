@@ -5,7 +5,6 @@ import { NO_BODY_BYTES } from '../../bounds.ts';
 import { RequestError } from '../../errors.ts';
 import type { Route } from '../../route.ts';
 import { HintError } from '../../sealed/hint-error.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 import { transportOfCode } from './secure.ts';
 
 export const pairChallenge: Route = {
@@ -15,7 +14,6 @@ export const pairChallenge: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '',
   summary: 'A challenge to pair with, and who this gateway says that it is; good for two minutes and one device.',
-  encodeError: encodeOpenAiError,
   async handle(request, { channelServer }) {
     try {
       const body = await channelServer.challenge({ transport: transportOfCode(request), party: request.party });

@@ -6,7 +6,6 @@ import { PAIRING_BODY_BYTES, PUBLIC_BODY_BYTES, SESSION_BODY_BYTES } from '../..
 import type { GatewayRequest, Reply, Route, Services } from '../../route.ts';
 import type { SealedOp } from '../../sealed/channel-server.ts';
 import type { SealedSource } from '../../sealed/source.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 
 const HEADERS = {
   'content-type': 'application/octet-stream',
@@ -38,7 +37,6 @@ function doorRow(op: SealedOp, row: Pick<Route, 'path' | 'maxBodyBytes' | 'summa
     access: 'channel',
     clientPrefix: '',
     readsStream: true,
-    encodeError: encodeOpenAiError,
     handle: (request, services) => enter(op, request, services),
   };
 }

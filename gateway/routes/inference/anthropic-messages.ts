@@ -2,7 +2,6 @@
 import { inTurns } from '../../../core/steps.ts';
 import { PUBLIC_BODY_BYTES } from '../../bounds.ts';
 import type { Route } from '../../route.ts';
-import { encodeAnthropicError } from '../../wire/anthropic/error.ts';
 import {
   parseCountTokensRequest,
   parseMessagesRequest,
@@ -11,7 +10,7 @@ import {
 } from '../../wire/anthropic/request.ts';
 import { encodeMessage, type MessageEnvelope } from '../../wire/anthropic/response.ts';
 import { encodeMessageStream } from '../../wire/anthropic/stream.ts';
-import { EVENT_STREAM_HEADERS } from '../../wire/event-stream.ts';
+import { eventStream } from '../../wire/event-stream.ts';
 import { ignoredHeaders } from '../../wire/ignored.ts';
 import { objectId } from '../../wire/object-id.ts';
 
@@ -23,7 +22,6 @@ export const createMessage: Route = {
   clientPrefix: '/v1',
   summary: 'Anthropic messages.',
   body: messagesRequestSchema,
-  encodeError: encodeAnthropicError,
   async handle({ json, signal }, { inference }) {
     const request = await inTurns(parseMessagesRequest(json()));
     const model = await inference.languageModel(request.model);
@@ -36,7 +34,7 @@ export const createMessage: Route = {
     const headers = ignoredHeaders(request.ignored);
     if (!request.stream) return { headers, body: encodeMessage(envelope, await model.doGenerate(call)) };
     const { stream } = await model.doStream(call);
-    return { headers: { ...EVENT_STREAM_HEADERS, ...headers }, body: encodeMessageStream(envelope, stream) };
+    return { headers: { ...eventStream.headers, ...headers }, body: encodeMessageStream(envelope, stream) };
   },
 };
 
@@ -48,7 +46,6 @@ export const countMessageTokens: Route = {
   clientPrefix: '/v1',
   summary: 'Count the tokens of an Anthropic message request.',
   body: countTokensRequestSchema,
-  encodeError: encodeAnthropicError,
   async handle({ json, signal }, { inference }) {
     const { model, call, ignored } = await inTurns(parseCountTokensRequest(json()));
     const tokens = await inference.countPromptTokens(model, { ...call, abortSignal: signal });

@@ -2,7 +2,7 @@
 import { inTurns } from '../../../core/steps.ts';
 import { PUBLIC_BODY_BYTES } from '../../bounds.ts';
 import type { Route } from '../../route.ts';
-import { EVENT_STREAM_HEADERS } from '../../wire/event-stream.ts';
+import { eventStream } from '../../wire/event-stream.ts';
 import { objectId } from '../../wire/object-id.ts';
 import { parseChatRequest, chatRequestSchema } from '../../wire/openai/chat-request.ts';
 import {
@@ -11,7 +11,6 @@ import {
   prefixHash,
   type ChatEnvelope,
 } from '../../wire/openai/chat-response.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 
 export const chatCompletions: Route = {
   method: 'POST',
@@ -21,7 +20,6 @@ export const chatCompletions: Route = {
   clientPrefix: '/v1',
   summary: 'OpenAI chat completions.',
   body: chatRequestSchema,
-  encodeError: encodeOpenAiError,
   async handle({ json, signal }, { inference, now }) {
     const request = await inTurns(parseChatRequest(json()));
     const model = await inference.languageModel(request.model);
@@ -39,6 +37,6 @@ export const chatCompletions: Route = {
       return { body: encodeChatResponse(envelope(), answer) };
     }
     const { stream } = await model.doStream(call);
-    return { headers: EVENT_STREAM_HEADERS, body: encodeChatStream(envelope(), stream, request) };
+    return { headers: eventStream.headers, body: encodeChatStream(envelope(), stream, request) };
   },
 };

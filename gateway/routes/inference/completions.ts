@@ -1,7 +1,7 @@
 /** `POST /v1/completions`: goes on with a text, with no chat template around it. */
 import { PUBLIC_BODY_BYTES } from '../../bounds.ts';
 import type { Route } from '../../route.ts';
-import { EVENT_STREAM_HEADERS } from '../../wire/event-stream.ts';
+import { eventStream } from '../../wire/event-stream.ts';
 import { objectId } from '../../wire/object-id.ts';
 import { parseCompletionRequest, completionRequestSchema } from '../../wire/openai/completions-request.ts';
 import {
@@ -9,7 +9,6 @@ import {
   encodeCompletionStream,
   type CompletionEnvelope,
 } from '../../wire/openai/completions-response.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 
 export const completions: Route = {
   method: 'POST',
@@ -19,7 +18,6 @@ export const completions: Route = {
   clientPrefix: '/v1',
   summary: 'OpenAI text completions: goes on from the prompt as it stands.',
   body: completionRequestSchema,
-  encodeError: encodeOpenAiError,
   async handle({ json, signal }, { inference, now }) {
     const request = parseCompletionRequest(json());
     const model = await inference.languageModel(request.model);
@@ -32,6 +30,6 @@ export const completions: Route = {
     };
     if (!request.stream) return { body: encodeCompletionResponse(envelope, await model.doGenerate(call)) };
     const { stream } = await model.doStream(call);
-    return { headers: EVENT_STREAM_HEADERS, body: encodeCompletionStream(envelope, stream, request) };
+    return { headers: eventStream.headers, body: encodeCompletionStream(envelope, stream, request) };
   },
 };

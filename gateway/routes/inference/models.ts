@@ -2,7 +2,6 @@
 import type { Model } from '../../../core/inference/catalog.ts';
 import { NO_BODY_BYTES } from '../../bounds.ts';
 import type { Route } from '../../route.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 
 export const listModels: Route = {
   method: 'GET',
@@ -11,7 +10,6 @@ export const listModels: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '/v1',
   summary: 'The installed models, in OpenAI style.',
-  encodeError: encodeOpenAiError,
   async handle(_request, { catalog }) {
     return { body: { object: 'list', data: (await catalog.list()).map(encodeModel) } };
   },
@@ -24,7 +22,6 @@ export const getModel: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '/v1',
   summary: 'One installed model, in OpenAI style.',
-  encodeError: encodeOpenAiError,
   async handle({ params }, { catalog }) {
     return { body: encodeModel(await catalog.resolve(params['*'] ?? '')) };
   },

@@ -4,8 +4,7 @@ import { PUBLIC_BODY_BYTES } from '../../bounds.ts';
 import { isOwner } from '../../caller.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../../route.ts';
 import { ignoredHeaders } from '../../wire/ignored.ts';
-import { NDJSON_HEADERS } from '../../wire/ndjson.ts';
-import { encodeOllamaError } from '../../wire/ollama/error.ts';
+import { ndjson } from '../../wire/ndjson.ts';
 import {
   parseChatRequest,
   parseGenerateRequest,
@@ -29,7 +28,6 @@ export const ollamaChat: Route = {
   clientPrefix: '/api',
   summary: 'Ollama chat.',
   body: ollamaChatRequestSchema,
-  encodeError: encodeOllamaError,
   handle: (request, services) => answer({ route: 'chat', asked: parseChatRequest(request.json()) }, request, services),
 };
 
@@ -41,7 +39,6 @@ export const ollamaGenerate: Route = {
   clientPrefix: '/api',
   summary: 'Ollama generate.',
   body: ollamaGenerateRequestSchema,
-  encodeError: encodeOllamaError,
   handle: (request, services) =>
     answer({ route: 'generate', asked: parseGenerateRequest(request.json()) }, request, services),
 };
@@ -70,7 +67,7 @@ async function answer({ route, asked }: Asked, { caller, signal }: GatewayReques
   const model = await services.inference.languageModel(id);
   const { stream } = await model.doStream({ ...ask.call, abortSignal: signal });
   if (!ask.stream) return { headers, body: await encodeOllamaResponse(envelope(), stream) };
-  return { headers: { ...headers, ...NDJSON_HEADERS }, body: encodeOllamaStream(envelope(), stream) };
+  return { headers: { ...headers, ...ndjson.headers }, body: encodeOllamaStream(envelope(), stream) };
 }
 
 function startClock({ now }: Services): OllamaClock {

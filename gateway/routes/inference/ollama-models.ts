@@ -6,7 +6,6 @@ import type { ResidentModel } from '../../../core/inference/inference.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../../bounds.ts';
 import { isOwner } from '../../caller.ts';
 import type { Route, Services } from '../../route.ts';
-import { encodeOllamaError } from '../../wire/ollama/error.ts';
 import {
   encodeRunning,
   encodeShow,
@@ -35,7 +34,6 @@ export const ollamaTags: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '/api',
   summary: 'The installed models, in Ollama style.',
-  encodeError: encodeOllamaError,
   async handle(_request, services) {
     return { body: { models: (await lookUp(await services.catalog.list(), services)).map(encodeTag) } };
   },
@@ -49,7 +47,6 @@ export const ollamaShow: Route = {
   clientPrefix: '/api',
   summary: 'What is in a model, in Ollama style.',
   body: ollamaShowRequestSchema,
-  encodeError: encodeOllamaError,
   async handle({ json }, { catalog }) {
     const model = await catalog.resolve(parseShowRequest(json()));
     const details = await catalog.describe(model);
@@ -67,7 +64,6 @@ export const ollamaPs: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '/api',
   summary: 'The loaded models, in Ollama style.',
-  encodeError: encodeOllamaError,
   async handle({ caller }, services) {
     const { residents } = services.inference.status();
     const told = isOwner(caller) ? residents : residents.map(withoutUse).toSorted((a, b) => a.id.localeCompare(b.id));
@@ -91,7 +87,6 @@ export const ollamaVersion: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '/api',
   summary: 'The version of Ollama that these routes are like.',
-  encodeError: encodeOllamaError,
   handle: (_request, { control }) => ({ body: { version: OLLAMA_VERSION, postern_version: control.version } }),
 };
 

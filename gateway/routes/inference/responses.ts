@@ -12,13 +12,12 @@ import { inTurns, type Steps } from '../../../core/steps.ts';
 import { findDiskFault } from '../../../storage/disk-fault.ts';
 import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../../bounds.ts';
 import { isGuest, ownerOf, type Caller } from '../../caller.ts';
-import { RequestError, type OutwardError } from '../../errors.ts';
+import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
 import type { Route, Services } from '../../route.ts';
-import { EVENT_STREAM_HEADERS } from '../../wire/event-stream.ts';
+import { eventStream } from '../../wire/event-stream.ts';
 import { ignoredHeaders } from '../../wire/ignored.ts';
 import { objectId } from '../../wire/object-id.ts';
-import { encodeOpenAiError } from '../../wire/openai/error.ts';
 import { parseKeptItems } from '../../wire/responses/input.ts';
 import { responseIdOfItem, type Item } from '../../wire/responses/items.ts';
 import {
@@ -40,7 +39,6 @@ export const createResponse: Route = {
   clientPrefix: '/v1',
   summary: 'Open Responses.',
   body: responsesRequestSchema,
-  encodeError,
   async handle({ json, bodyBytes, caller, signal }, { inference, responses, storage, now }) {
     const owner = ownerOf(caller);
     const key = objectId('');
@@ -76,7 +74,7 @@ export const createResponse: Route = {
     }
     const { stream } = await model.doStream(call);
     const events = encodeResponseStream(envelope, stream, { now: seconds, onAnswer });
-    return { headers: { ...EVENT_STREAM_HEADERS, ...headers }, body: events };
+    return { headers: { ...eventStream.headers, ...headers }, body: events };
   },
 };
 
@@ -105,7 +103,6 @@ export const getResponse: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '/v1',
   summary: 'A stored response.',
-  encodeError,
   handle({ caller, params, query }, { responses }) {
     if (query.get('stream') === 'true') {
       throw new RequestError('bad_request', 'stream: a stored response is given whole, not streamed again', {
@@ -123,7 +120,6 @@ export const deleteResponse: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '/v1',
   summary: 'Forget a stored response.',
-  encodeError,
   handle({ caller, params }, { responses }) {
     const id = params['id'] ?? '';
     if (!responses.delete(ownerOf(caller), id)) throw responseNotFound();
@@ -145,7 +141,6 @@ export const listInputItems: Route = {
   maxBodyBytes: NO_BODY_BYTES,
   clientPrefix: '/v1',
   summary: 'What a stored response was asked.',
-  encodeError,
   async handle({ caller, params, query }, { responses }) {
     const { after, limit, order } = parseBody(listQuerySchema, Object.fromEntries(query));
     const response = findResponse(responses, caller, params['id']);
@@ -254,12 +249,4 @@ const storedBodySchema = z.looseObject({ output: z.unknown() });
 /** What a response added to its conversation: what was said to the model, and what it answered. */
 function itemsOf({ input, body }: StoredResponse): Item[] {
   return [...parseKeptItems(input), ...parseKeptItems(storedBodySchema.parse(body).output)];
-}
-
-/** What the service calls by other names than this style does. */
-const PARAMS: Readonly<Record<string, string>> = { messages: 'input', response_format: 'text.format' };
-
-function encodeError(error: OutwardError): object {
-  const { param } = error;
-  return encodeOpenAiError({ ...error, param: param === undefined ? undefined : (PARAMS[param] ?? param) });
 }

@@ -13,7 +13,7 @@ import { ServiceError } from '../../../core/errors.ts';
 import { promptCountOf, type ModelStreamPart } from '../../../core/inference/model-port.ts';
 import { outwardError } from '../../errors.ts';
 import { BlockSequence } from './blocks.ts';
-import { encodeAnthropicError } from './error.ts';
+import { anthropic } from './dialect.ts';
 import {
   encodeStop,
   encodeUsage,
@@ -47,7 +47,7 @@ export async function* encodeMessageStream(
       throw new ServiceError('engine_failed', 'The model stopped before its answer was complete.');
     }
   } catch (error) {
-    yield encoder.begin() + encodeNamedEvent('error', encodeAnthropicError(outwardError(error)));
+    yield encoder.begin() + anthropic.encodeStreamError(outwardError(error));
   }
 }
 

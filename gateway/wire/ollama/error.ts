@@ -1,6 +1,6 @@
 /** Ollama's error body: `{error: "what went wrong"}`; the status says the rest. */
-import type { OutwardError } from '../../errors.ts';
+import type { WireError } from '../dialect.ts';
 
-export function encodeOllamaError({ message }: OutwardError): { readonly error: string } {
+export function encodeOllamaError({ message }: WireError): { readonly error: string } {
   return { error: message };
 }

@@ -11,7 +11,7 @@ import { isRecord } from '../../../core/json.ts';
 import type { ModelStreamPart } from '../../../core/inference/model-port.ts';
 import { outwardError } from '../../errors.ts';
 import { encodeLine } from '../ndjson.ts';
-import { encodeOllamaError } from './error.ts';
+import { ollama } from './dialect.ts';
 import { createToolArgumentsParser } from '../tool-arguments.ts';
 
 export type OllamaRoute = 'chat' | 'generate';
@@ -55,7 +55,7 @@ export async function* encodeOllamaStream(
   try {
     for await (const line of answerLines(envelope, parts)) yield encodeLine(encodeAnswer(envelope, line));
   } catch (error) {
-    yield encodeLine(encodeOllamaError(outwardError(error)));
+    yield ollama.encodeStreamError(outwardError(error));
   }
 }
 

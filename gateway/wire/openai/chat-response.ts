@@ -12,7 +12,7 @@ import type {
 import type { ModelCall, ModelStreamPart } from '../../../core/inference/model-port.ts';
 import { outwardError } from '../../errors.ts';
 import { DONE_EVENT, encodeEvent } from '../event-stream.ts';
-import { encodeOpenAiError } from './error.ts';
+import { openai } from './dialect.ts';
 import { encodeUsage } from './usage.ts';
 
 /** What is the same in an answer and in each chunk of one. */
@@ -89,7 +89,7 @@ export async function* encodeChatStream(
     }
     yield DONE_EVENT;
   } catch (error) {
-    yield encodeEvent(encodeOpenAiError(outwardError(error)));
+    yield openai.encodeStreamError(outwardError(error));
   }
 }
 

@@ -7,7 +7,7 @@ import { ServiceError } from '../../../core/errors.ts';
 import type { ModelStreamPart } from '../../../core/inference/model-port.ts';
 import { outwardError } from '../../errors.ts';
 import { DONE_EVENT, encodeEvent } from '../event-stream.ts';
-import { encodeOpenAiError } from './error.ts';
+import { openai } from './dialect.ts';
 import { encodeUsage } from './usage.ts';
 
 /** What is the same in an answer and in each chunk of one. */
@@ -48,7 +48,7 @@ export async function* encodeCompletionStream(
     for await (const chunk of chunks(envelope, parts, options)) yield encodeEvent({ ...common(envelope), ...chunk });
     yield DONE_EVENT;
   } catch (error) {
-    yield encodeEvent(encodeOpenAiError(outwardError(error)));
+    yield openai.encodeStreamError(outwardError(error));
   }
 }
 

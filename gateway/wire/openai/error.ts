@@ -1,5 +1,5 @@
 /** OpenAI's error body: `{error: {message, type, param, code}}`. */
-import type { OutwardError } from '../../errors.ts';
+import type { WireError } from '../dialect.ts';
 
 /** Codes that OpenAI's clients look for under names of their own. */
 const OPENAI_CODES: Readonly<Record<string, string>> = {
@@ -17,6 +17,6 @@ interface OpenAiError {
 }
 
 /** `code` is a help for people and logs; only `type` is stable. */
-export function encodeOpenAiError({ message, type, param, code }: OutwardError): OpenAiError {
+export function encodeOpenAiError({ message, type, param, code }: WireError): OpenAiError {
   return { error: { message, type, param: param ?? null, code: OPENAI_CODES[code] ?? code } };
 }

@@ -391,7 +391,14 @@ describe('a failure', () => {
     });
     expect(await at('/v1/messages?beta=true')).toEqual({ type: 'error', error: { type: expect.any(String), message } });
     expect(await at('/api/chat')).toEqual({ error: message });
-    expect(outcomes).toEqual([error, error, error]);
+    expect(await at('/api/nowhere')).toEqual({ error: message });
+    expect(outcomes).toEqual([error, error, error, error]);
+  });
+
+  test('is told in Anthropic’s style where only a header says that its client speaks that', async () => {
+    const { port } = await start(() => Promise.reject(new PosternError('offline')));
+    const { body } = await ask(port, { path: '/v1/models', headers: { 'anthropic-version': '2023-06-01' } });
+    expect(JSON.parse(body)).toMatchObject({ type: 'error', error: { type: 'overloaded_error' } });
   });
 
   test('that nobody foresaw says nothing of what was asked', async () => {

@@ -4,8 +4,8 @@ import { createServer, type Server } from 'node:http';
 import { Ollama } from 'ollama';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { sendAnswer } from '../../../gateway/http/send-answer.ts';
-import { EVENT_STREAM_HEADERS } from '../../../gateway/wire/event-stream.ts';
-import { encodeLine, NDJSON_HEADERS } from '../../../gateway/wire/ndjson.ts';
+import { eventStream } from '../../../gateway/wire/event-stream.ts';
+import { encodeLine, ndjson } from '../../../gateway/wire/ndjson.ts';
 import { rawConnection, rawRequest } from '../../support/raw-connection.ts';
 
 const SILENCE_MS = 15_000;
@@ -26,7 +26,7 @@ async function* answer(): AsyncGenerator<string> {
 beforeAll(async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   server = createServer((request, response) => {
-    const headers = request.url === '/api/chat' ? NDJSON_HEADERS : EVENT_STREAM_HEADERS;
+    const { headers } = request.url === '/api/chat' ? ndjson : eventStream;
     void sendAnswer(request, response, { status: 200, headers, body: answer() });
   });
   server.listen(0, '127.0.0.1');

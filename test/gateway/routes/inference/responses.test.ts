@@ -224,14 +224,3 @@ test('a stored response is not streamed again', async () => {
   const { id } = await create();
   await expect(ask(getResponse, { id, query: 'stream=true' })).rejects.toThrow(RequestError);
 });
-
-test('errors name fields as this style does', () => {
-  const error = { status: 400, type: 'invalid_request_error', code: 'unsupported', message: 'x', headers: {} } as const;
-  const paramOf = (param: string | undefined) => createResponse.encodeError?.({ ...error, param });
-  expect(paramOf('messages')).toEqual({
-    error: { message: 'x', type: 'invalid_request_error', param: 'input', code: 'unsupported' },
-  });
-  expect(paramOf('response_format')).toMatchObject({ error: { param: 'text.format' } });
-  expect(paramOf('tools')).toMatchObject({ error: { param: 'tools' } });
-  expect(paramOf(undefined)).toMatchObject({ error: { param: null } });
-});

@@ -1,0 +1,14 @@
+/** Anthropic's messages. */
+import type { Dialect } from '../dialect.ts';
+import { encodeNamedEvent, eventStream } from '../event-stream.ts';
+import { encodeAnthropicError } from './error.ts';
+
+export const anthropic: Dialect = {
+  name: 'anthropic',
+  paths: ['/messages', '/messages/*'],
+  // It shares other addresses with OpenAI's, the list of models for one.
+  clientHeader: 'anthropic-version',
+  stream: eventStream,
+  encodeError: encodeAnthropicError,
+  encodeStreamError: (error) => encodeNamedEvent('error', encodeAnthropicError(error)),
+};
