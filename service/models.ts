@@ -15,10 +15,11 @@ export interface Models extends Pick<Services, 'catalog'> {
 }
 
 export function openModels(
-  { settings, environment, say, onClose }: Start<ModelSettings & InferenceSettings & SamplingSettings>,
+  start: Start<ModelSettings & InferenceSettings & SamplingSettings>,
   { database }: Storage,
 ): Models {
-  const models = openInstalledModels(settings, environment);
+  const { settings, say, onClose } = start;
+  const models = openInstalledModels(start);
   const modelDetails = createModelDetailsReader({ database });
   const modelDigests = createModelDigests({ database });
   onClose(() => modelDigests.close());

@@ -25,6 +25,7 @@ import { openGateway } from './gateway.ts';
 import type { IdentityService } from './identity-service.ts';
 import { openIdentity } from './identity.ts';
 import { advertise, listen, openListener } from './listening.ts';
+import { followSettings } from './live-settings.ts';
 import { openModels, type Models } from './models.ts';
 import { version } from './package.ts';
 import { openRelays } from './relays.ts';
@@ -66,10 +67,15 @@ export interface SystemParts {
 
 const CLOCK: ServiceClock = { now: () => Date.now(), elapsed: () => performance.now(), setTimer: setProcessTimer };
 
+export interface ServiceOptions extends ServiceContext {
+  /** As the file, and whatever goes before it, say now. By default all stays as it was at the start. @throws {SettingsError} */
+  readonly readSettings?: () => Promise<Settings>;
+}
+
 /** @throws {StartError} for what its owner can mend; nothing of it is left open */
 export async function startService(
   settings: Settings,
-  context: ServiceContext,
+  { readSettings: read = async () => settings, ...context }: ServiceOptions,
   { clock = CLOCK, openPeers = openPeerProcesses }: SystemParts = {},
 ): Promise<Service> {
   const shutDown = new AbortController();
@@ -78,7 +84,15 @@ export async function startService(
   const { onClose } = closing;
   try {
     await checkCrypto(settings['channel.crypto']);
-    const start: Start<Settings> = { ...context, settings, clock, stopping: stopping.signal, onClose };
+    const currentSettings = followSettings({ ...context, initial: settings, read });
+    const start: Start<Settings> = {
+      ...context,
+      settings,
+      currentSettings,
+      clock,
+      stopping: stopping.signal,
+      onClose,
+    };
     const areas = await open(start, { peers: await openPeers(), shutDown: () => shutDown.abort() });
     const stop = async (now: AbortSignal): Promise<void> => {
       stopping.abort();

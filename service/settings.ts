@@ -28,6 +28,7 @@ export type SettingName = keyof Settings;
 
 export const {
   isName: isSettingName,
+  isLive: isLiveSetting,
   parseText: parseSettingText,
   readFile: readSettingsFile,
   write: writeSetting,

@@ -16,7 +16,10 @@ export type ServiceClock = Pick<ChannelServerOptions, 'now' | 'elapsed' | 'setTi
 
 /** `Slice` is what the area sees of the settings: those that its rooms declare. */
 export interface Start<Slice = unknown> extends ServiceContext, Pick<CloseStack, 'onClose'> {
+  /** Those that the service started with. */
   readonly settings: Slice;
+  /** Those of this moment, for what needs no restart to follow them. */
+  readonly currentSettings: () => Promise<Slice>;
   readonly clock: ServiceClock;
   /** Fires when the service is to end: nobody new comes in, and nobody waits for the owner any more. */
   readonly stopping: AbortSignal;

@@ -1,5 +1,6 @@
 /** `postern models`: finds the action; each has a file of its own in `models/`. */
 import { UsageError, type Command, type CommandContext, type CommandInput, type ExitCode } from '../command.ts';
+import { aliasModel } from './models/alias.ts';
 import { listModels } from './models/list.ts';
 import { loadedModels, loadModel, unloadModel } from './models/loaded.ts';
 import { pullModel } from './models/pull.ts';
@@ -20,6 +21,7 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map([
   ['load', { flags: ['json'], run: loadModel }],
   ['unload', { flags: ['json'], run: unloadModel }],
   ['rm', { flags: ['yes'], run: removeModel }],
+  ['alias', { flags: ['remove', 'json'], run: aliasModel }],
 ]);
 
 export const models: Command = {
@@ -32,6 +34,8 @@ export const models: Command = {
        postern models ps [--json]
        postern models load <id> [--json]
        postern models unload <id> [--json]
+       postern models alias [<name> <id>] [--json]
+       postern models alias <name> --remove
 
 list   every model on this machine: size, whose it is, quantization, context, and whether it fits in memory
 show   all that is known of one
@@ -41,10 +45,12 @@ pull   fetch one into the models folder; run it again to go on where it stopped.
          https://host/file.gguf     any file
 ps     what the running service has loaded: memory, context, calls, and when each will be unloaded
 load   have it load one before anybody asks; unload gives its memory back, once the calls under way are done
+alias  let a model answer to another name, at once: 'claude-*' is every name that begins so, '*' every other name
 rm     remove one that is in the models folder; models of LM Studio and Ollama are theirs to remove
 
   --json          one JSON document on stdout
   -y, --yes       don't ask
+  --remove        take the name away
   --sha256 HEX    what the file's SHA-256 must be, where the server does not say
 
 HF_TOKEN holds a token for gated models; it goes to the hub and nobody else. HF_ENDPOINT names a mirror of the hub.
@@ -52,11 +58,13 @@ HF_TOKEN holds a token for gated models; it goes to the hub and nobody else. HF_
 Example:
   postern models pull hf:Qwen/Qwen3-8B-GGUF
   postern models list
+  postern models alias 'gpt-*' Qwen3-8B-Q4_K_M
   postern models show foundation --json
 `,
   options: {
     json: { type: 'boolean' },
     yes: { type: 'boolean', short: 'y' },
+    remove: { type: 'boolean' },
     sha256: { type: 'string' },
   },
   async run({ flags, positionals: [name = 'list', ...positionals] }, context) {

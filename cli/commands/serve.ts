@@ -1,7 +1,7 @@
 /** `postern serve`: settings, the lock on the home, and words for whoever started it. */
 import { flushCompileCache } from 'node:module';
 import { lockHome, readRunFile, removeRunFile } from '../../core/config/home.ts';
-import { readSettings, type Settings } from '../../service/settings.ts';
+import { readSettings as readAllSettings, type Settings } from '../../service/settings.ts';
 import { trustClock } from '../../storage/durable-clock.ts';
 import { setProcessTimer } from '../../core/timer.ts';
 import { reachableUrls } from '../../service/addresses.ts';
@@ -51,12 +51,17 @@ const SETTLED_MS = 1000;
 async function serveUntilStopped(input: CommandInput, context: CommandContext): Promise<0> {
   const { home, terminal } = context;
   requireOpenFiles();
-  const settings = await settingsFor(input, context);
+  const readSettings = (): Promise<Settings> => settingsFor(input, context);
+  const settings = await readSettings();
   const lock = lockHome(home);
   if (lock === undefined) throw await alreadyServing(home);
   try {
     if (input.flags['trust-clock'] === true) withDatabase(home, (database) => trustClock(database, Date.now()));
-    const running = await startService(settings, { ...context, say: (words) => terminal.say(words) });
+    const running = await startService(settings, {
+      ...context,
+      readSettings,
+      say: (words) => terminal.say(words),
+    });
     sayClockLag(running, context);
     report(running, settings, input.flags['json'] === true, context);
     if (!running.peers.areTold)
@@ -80,7 +85,7 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
 async function settingsFor({ flags, positionals }: CommandInput, context: CommandContext): Promise<Settings> {
   if (positionals.length > 0) throw new UsageError(`"serve" takes no argument "${positionals.join(' ')}".`);
   const port = portOf(flags['port']);
-  const { settings } = await readSettings(context, {
+  const { settings } = await readAllSettings(context, {
     ...(port === undefined ? {} : { 'server.port': port }),
     ...(flags['expose'] === undefined ? {} : { 'server.expose': flags['expose'] }),
     ...(flags['relay'] === undefined ? {} : { 'relay.urls': flags['relay'] }),

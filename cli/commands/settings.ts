@@ -1,5 +1,5 @@
 import type { SettingRow } from '../../core/config/settings.ts';
-import { isSettingName, parseSettingText, readSettings } from '../../service/settings.ts';
+import { isLiveSetting, isSettingName, parseSettingText, readSettings } from '../../service/settings.ts';
 import { UsageError, type Command, type CommandContext, type ExitCode } from '../command.ts';
 import { findLiveServer } from '../live-server.ts';
 import { changeSetting } from '../recorded-setting.ts';
@@ -13,7 +13,7 @@ export const settings: Command = {
        postern settings unset <name>
 
 A value comes from a flag of "serve", else from the environment, else from settings.json, else from the default.
-Changes take effect when the service starts next. The audit log is told which setting was changed, not its value.
+Most changes take effect when the service starts next; "set" says so. The audit log is told which setting was changed, not its value.
 
 Example:
   postern settings set server.port 4001
@@ -68,10 +68,9 @@ async function set(name: string, text: string | undefined, context: CommandConte
   const { terminal, home } = context;
   if (!isSettingName(name)) throw unknownSetting(name);
   await changeSetting(context, name, text === undefined ? undefined : parseSettingText(name, text));
-  const isLive = (await findLiveServer(home)) !== undefined;
-  terminal.say(
-    isLive ? 'Saved. The running service takes it on when it starts next ("postern stop", then serve).' : 'Saved.',
-  );
+  if ((await findLiveServer(home)) === undefined) terminal.say('Saved.');
+  else if (isLiveSetting(name)) terminal.say('Saved. The running service knows it.');
+  else terminal.say('Saved. The running service takes it on when it starts next ("postern stop", then serve).');
   return 0;
 }
 

@@ -7,6 +7,8 @@ export interface SettingDeclaration<Schema extends z.ZodType = z.ZodType> {
   /** The environment variable that goes before the file. */
   readonly environment?: string;
   readonly meaning: string;
+  /** A running service follows the file; what is not live is taken on at its start. */
+  readonly isLive?: true;
   /** A flag or variable may name it from where the program was started. */
   readonly isPath?: true;
 }

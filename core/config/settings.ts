@@ -49,6 +49,8 @@ export interface SettingsTable<
   Name extends string = keyof Declarations & string,
 > {
   readonly isName: (name: string) => name is Name;
+  /** A running service follows it; see `SettingDeclaration`. */
+  readonly isLive: (name: Name) => boolean;
   /** A value as a person types it: JSON where that fits the setting, else the text itself, and a list by commas. */
   readonly parseText: (name: Name, text: string) => unknown;
   /** @throws {SettingsError} for a file that is not a JSON object of known settings */
@@ -82,6 +84,7 @@ export function createSettingsTable(declarations: SettingDeclarations): Settings
   };
   return {
     isName: (name): name is string => find(name) !== undefined,
+    isLive: (name) => find(name)?.isLive === true,
     parseText: (name, text) => parseSettingText(text, find(name)?.schema),
     readFile: read,
     write: async (home, name, value) => {

@@ -55,7 +55,7 @@ export interface ModelCatalog {
   /** Every model there is, the built-in one first, the others by id. */
   list(): Promise<readonly Model[]>;
   /**
-   * The model that a client means; `:latest` at the end of a name may be there or not.
+   * The model that a client means, by its id or by another name of it; see `model-names.ts`.
    * @throws {ServiceError} `model_not_found`
    */
   resolve(id: string): Promise<Model>;

@@ -1,16 +1,14 @@
 /**
- * What clients may call a model: its id in any case, with or without Ollama's tag, a name that the owner gave it, or,
- * where the owner wants that, any name at all. Agents ask for `claude-…` and `gpt-…` whatever is installed.
+ * What clients may call a model: its id in any case, with or without Ollama's tag, or a name that the owner has
+ * given it. Agents ask for `claude-…` and `gpt-…` whatever is installed.
  */
 import { nearNames } from '../near-names.ts';
 
-/** How the owner has names understood that no model has. */
-export interface NameRules {
-  /** Names, or patterns in which `*` is any text, with the id of the model that each stands for. */
-  readonly aliases: Readonly<Record<string, string>>;
-  /** The model that answers to all other names; `null`: none does. */
-  readonly defaultModel: string | null;
-}
+/**
+ * Names, or patterns in which `*` is any text, with the id of the model that each stands for. `*` alone is every name
+ * that nothing else fits.
+ */
+export type Aliases = Readonly<Record<string, string>>;
 
 interface Named {
   readonly id: string;
@@ -40,12 +38,12 @@ function withoutTag(id: string): string {
  * The id that a name which no model has stands for; undefined if for none. Of two patterns the one with more letters
  * goes first.
  */
-export function idFor(name: string, { aliases, defaultModel }: NameRules): string | undefined {
+export function idFor(name: string, aliases: Aliases): string | undefined {
   const wanted = withoutTag(name.toLowerCase());
   const [alias] = Object.entries(aliases)
     .filter(([pattern]) => matches(wanted, withoutTag(pattern.toLowerCase())))
     .toSorted(([a], [b]) => weight(b) - weight(a));
-  return alias?.[1] ?? defaultModel ?? undefined;
+  return alias?.[1];
 }
 
 function weight(pattern: string): number {
@@ -70,7 +68,7 @@ function matches(name: string, pattern: string): boolean {
 /** Longer than any file name; an error is no place for whatever else was sent as an id. */
 const MAX_QUOTED_NAME = 200;
 
-/** What is wrong with a name, and what to do. @param meant the id that the owner's rules make of it */
+/** What is wrong with a name, and what to do. @param meant the id that it is an alias of */
 export function unknownModel(name: string, meant: string | undefined, models: Iterable<Named>): string {
   const ids = [...models].map(({ id }) => id);
   const quoted = name.slice(0, MAX_QUOTED_NAME);

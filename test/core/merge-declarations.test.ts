@@ -25,5 +25,8 @@ test('a reader of the settings of one room sees no other room’s', () => {
     // @ts-expect-error: a setting of the gateway
     settings['server.port'],
   ];
-  expect(read({ 'models.folder': '/models', 'models.discover': true })).toEqual(['/models', undefined]);
+  expect(read({ 'models.folder': '/models', 'models.discover': true, 'models.aliases': {} })).toEqual([
+    '/models',
+    undefined,
+  ]);
 });

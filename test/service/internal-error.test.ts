@@ -25,7 +25,9 @@ function newStart(): Opened {
   const { signal: stopping } = new AbortController();
   const clock = { now: time.now, elapsed: time.now, setTimer: time.setTimer };
   const say = (words: string): void => void said.push(words);
-  return { start: { home, environment: {}, say, settings, clock, stopping, onClose: onTestFinished }, time, said };
+  const currentSettings = async () => settings;
+  const parts = { settings, currentSettings, clock, stopping, onClose: onTestFinished };
+  return { start: { home, environment: {}, say, ...parts }, time, said };
 }
 
 const SECRET = 'the prompt';

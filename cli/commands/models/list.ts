@@ -1,5 +1,6 @@
 import { UsageError, type CommandContext, type CommandInput, type ExitCode } from '../../command.ts';
 import { formatBytes } from '../../format-bytes.ts';
+import { table } from '../../table.ts';
 import { modelJson, withModels, type DescribedModel } from './open-models.ts';
 
 export async function listModels({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
@@ -9,7 +10,7 @@ export async function listModels({ flags, positionals }: CommandInput, context: 
   );
   const { terminal } = context;
   if (flags['json'] === true) terminal.print(JSON.stringify(models.map(modelJson)));
-  else for (const line of table([HEAD, ...models.map(row)])) terminal.print(line);
+  else for (const line of table(HEAD, models.map(row))) terminal.print(line);
   return 0;
 }
 
@@ -24,14 +25,4 @@ function row({ model, details, fit }: DescribedModel): readonly string[] {
     String(details?.contextTokens ?? '-'),
     fit === undefined ? 'not readable' : `${fit.verdict}, ${formatBytes(fit.estimate.totalBytes)}`,
   ];
-}
-
-function table(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = HEAD.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
-  return rows.map((cells) =>
-    cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
 }

@@ -36,7 +36,7 @@ export async function withModels<Result>(
     const contextTokens = settings['inference.contextTokens'];
     return await use({
       settings,
-      catalog: openInstalledModels(settings, environment),
+      catalog: openInstalledModels({ settings, environment }),
       describe: async (model) => {
         const found = await details.read(model);
         const fit = found && judgeFit(found.memory, { contextTokens }, await availableMemoryBytes());

@@ -6,7 +6,7 @@
 import { stat } from 'node:fs/promises';
 import { ServiceError } from '../../errors.ts';
 import type { LocalModel, ModelOrigin } from '../catalog.ts';
-import { findById, idFor, unknownModel, type NameRules } from '../model-names.ts';
+import { findById, idFor, unknownModel, type Aliases } from '../model-names.ts';
 import { modelFiles } from './model-files.ts';
 import { describeFile, findGgufModels } from './model-sources/gguf-folder.ts';
 import type { FoundModel, ModelSource } from './model-sources/model-source.ts';
@@ -31,8 +31,8 @@ interface InstalledModelsOptions {
   readonly builtInPath: string;
   /** Further places, in the order in which they win where two have the same model. */
   readonly sources?: readonly ModelSource[];
-  /** Asked for each name that is no model's id. None by default. */
-  readonly nameRules?: () => Promise<NameRules>;
+  /** Asked for whenever a name is no model's id. None by default. */
+  readonly aliases?: () => Promise<Aliases>;
 }
 
 /** Under load each request would otherwise ask the disk the same. */
@@ -40,10 +40,8 @@ const FRESH_MS = 200;
 /** A model that is installed under a name which stood for another one answers to it so much later at the latest. */
 const LISTED_FRESH_MS = 2000;
 
-const NO_RULES: NameRules = { aliases: {}, defaultModel: null };
-
 export function createInstalledModels(options: InstalledModelsOptions): InstalledModels {
-  const { modelsDir, builtInPath, sources = [], nameRules = async () => NO_RULES } = options;
+  const { modelsDir, builtInPath, sources = [], aliases = async () => ({}) } = options;
   let known: ReadonlyMap<string, LocalModel> = new Map();
   let listedAt = -Infinity;
   const all: readonly ModelSource[] = [
@@ -87,7 +85,7 @@ export function createInstalledModels(options: InstalledModelsOptions): Installe
     async resolve(name) {
       const itself = await findKnown(name);
       if (itself !== undefined) return itself;
-      const id = idFor(name, await nameRules());
+      const id = idFor(name, await aliases());
       const isListed = performance.now() - listedAt < LISTED_FRESH_MS;
       const model =
         id === undefined ? await find(name) : ((isListed ? undefined : await find(name)) ?? (await find(id)));

@@ -4,6 +4,14 @@ import { join } from 'node:path';
 import * as z from 'zod';
 import type { SettingsOf } from '../../config/setting.ts';
 
+/** Longer than any file name. */
+const MAX_NAME_LENGTH = 255;
+/** All of them are looked through for a name that no model has. */
+const MAX_ALIASES = 100;
+const ALIASES_EXPECTED = 'expected names and the models they stand for, such as {"claude-*": "foundation"}';
+
+const aliasText = z.string(ALIASES_EXPECTED).min(1, ALIASES_EXPECTED).max(MAX_NAME_LENGTH, ALIASES_EXPECTED);
+
 export const modelSettings = {
   'models.folder': {
     schema: z.string().min(1).default(join(homedir(), 'MLXModels')),
@@ -14,6 +22,14 @@ export const modelSettings = {
   'models.discover': {
     schema: z.boolean().default(true),
     meaning: 'also use the models that LM Studio and Ollama have downloaded',
+  },
+  'models.aliases': {
+    schema: z
+      .record(aliasText, aliasText, ALIASES_EXPECTED)
+      .refine((aliases) => Object.keys(aliases).length <= MAX_ALIASES, `expected at most ${MAX_ALIASES} names`)
+      .default({}),
+    isLive: true,
+    meaning: 'names, or patterns such as "claude-*", that clients may use for a model; see "postern models alias"',
   },
 } as const;
 export type ModelSettings = SettingsOf<typeof modelSettings>;

@@ -42,12 +42,12 @@ describe('another name stands for a model', () => {
     ['claude', undefined],
     ['constructor', undefined],
   ])('%s', (name, id) => {
-    expect(idFor(name, { aliases, defaultModel: null })).toBe(id);
+    expect(idFor(name, aliases)).toBe(id);
   });
 
-  test('a name goes before every pattern, and the default after all', () => {
-    const rules = { aliases: { 'gpt-4o*': 'pattern', 'gpt-4o': 'name' }, defaultModel: 'all' };
-    expect(['gpt-4o', 'gpt-4o-mini', 'o1'].map((name) => idFor(name, rules))).toEqual(['name', 'pattern', 'all']);
+  test('a name goes before every pattern, and the star alone after all', () => {
+    const names = { '*': 'all', 'gpt-4o*': 'pattern', 'gpt-4o': 'name' };
+    expect(['gpt-4o', 'gpt-4o-mini', 'o1'].map((name) => idFor(name, names))).toEqual(['name', 'pattern', 'all']);
   });
 });
 
