@@ -25,19 +25,22 @@ export type ServiceErrorCode =
 
 interface ServiceErrorOptions {
   readonly cause?: unknown;
-  /** The request field at fault, in the caller's own spelling, where one can be named. */
-  readonly param?: string;
+  /** The part of the call that is at fault, where one can be named. */
+  readonly field?: CallField | undefined;
 }
+
+/** The parts of a call of a model that can be at fault. What a wire style calls them is the gateway's business. */
+export type CallField = 'model' | 'prompt' | 'toolChoice' | 'responseFormat';
 
 /** A failure that its caller may see: `message` is written for them, and never holds a prompt, a key or a path. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
   readonly code: ServiceErrorCode;
-  readonly param: string | undefined;
+  readonly field: CallField | undefined;
 
   constructor(code: ServiceErrorCode, message: string, options: ServiceErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
-    this.param = options.param;
+    this.field = options.field;
   }
 }

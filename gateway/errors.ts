@@ -33,6 +33,7 @@ export type RequestErrorCode =
   | 'storage_unavailable'
   | 'too_many_approvals'
   | 'too_many_invites'
+  | 'unsupported'
   | 'unsupported_media_type';
 
 export type ErrorCode = ServiceErrorCode | Refusal | RequestErrorCode | 'internal';
@@ -141,7 +142,7 @@ export function outwardError(error: unknown): OutwardError {
   }
   if (error instanceof ServiceError) {
     const headers = error.code === 'overloaded' ? { 'retry-after': RETRY_AFTER_SECONDS } : {};
-    return { ...kindOf(error.code), message: error.message, param: error.param, headers };
+    return { ...kindOf(error.code), message: error.message, param: undefined, field: error.field, headers };
   }
   const disk = findDiskFault(error);
   if (disk !== undefined) return storageFailure(disk);

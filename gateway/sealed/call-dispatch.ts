@@ -9,7 +9,7 @@ import { CONFIRM_PATH, encodeGatewayFacts, HOME_PATH } from '../../identity/pair
 import type { Pairings } from '../access-key-source.ts';
 import { outwardError, RequestError } from '../errors.ts';
 import type { AccessClass } from '../policy.ts';
-import { encodeOpenAiError } from '../wire/openai/error.ts';
+import { openai } from '../wire/openai/dialect.ts';
 import type { CallTable } from './call-table.ts';
 import { createActions, type IdempotencyResult } from './idempotency.ts';
 import { allowedHeaders, type InnerAnswer, type InnerRequest, type RunInner } from './inner-request.ts';
@@ -261,7 +261,7 @@ function refuse(call: SealedCall, error: unknown): void {
   const outward = outwardError(error);
   const reference =
     error instanceof AlreadyDispatched ? { sid: formatBase64url(error.call.sessionId), n: error.call.callNumber } : {};
-  const body = Buffer.from(JSON.stringify({ ...encodeOpenAiError(outward), ...reference }));
+  const body = Buffer.from(JSON.stringify({ ...openai.encodeError(outward), ...reference }));
   const headers = [...JSON_HEADERS, ...Object.entries(outward.headers)];
   putWhole(call.log, { status: outward.status, headers }, body);
 }

@@ -25,9 +25,14 @@ export interface WireError {
   readonly status: number;
   readonly type: ErrorType;
   readonly message: string;
-  /** The field of the request that is at fault. */
+  /** The field of the request that is at fault, as its client calls it. */
   readonly param: string | undefined;
+  /** In its place: the part of the call that is at fault, which each style has a name of its own for. */
+  readonly field?: CallField | undefined;
 }
+
+/** As `core` names them. */
+export type CallField = 'model' | 'prompt' | 'toolChoice' | 'responseFormat';
 
 /** The contract's `type` of an error: three of its own, and those that the styles' own standards have for the rest. */
 export type ErrorType =

@@ -3,10 +3,10 @@ import { withoutAlias } from '../path-alias.ts';
 import { anthropic } from './anthropic/dialect.ts';
 import type { Dialect } from './dialect.ts';
 import { ollama } from './ollama/dialect.ts';
-import { openai } from './openai/dialect.ts';
+import { completions, openai } from './openai/dialect.ts';
 import { responses } from './responses/dialect.ts';
 
-export const DIALECTS: readonly Dialect[] = [openai, responses, anthropic, ollama];
+export const DIALECTS: readonly Dialect[] = [openai, completions, responses, anthropic, ollama];
 
 /** What of a request shows its client's style. */
 export interface StyleHints {

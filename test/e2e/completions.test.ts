@@ -81,7 +81,7 @@ describe('completions with the official client', () => {
     expect(await create({ prompt: [1, 2, 3] })).toMatchObject({ status: 400, type, param: 'prompt[0]' });
     expect(await create({ n: 2 })).toMatchObject({ status: 400, type, param: 'n' });
     const long = { prompt: 'word '.repeat(5000) };
-    expect(await create(long)).toMatchObject({ status: 400, code: 'context_length_exceeded' });
+    expect(await create(long)).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'prompt' });
     expect(await create({ ...long, stream: true })).toMatchObject({ status: 400, code: 'context_length_exceeded' });
   });
 });

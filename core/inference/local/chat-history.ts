@@ -117,7 +117,7 @@ function refuseFile(mediaType: string | undefined): never {
   const what = mediaType?.split('/')[0];
   const kind = what === 'image' || what === 'audio' || what === 'video' ? `${what} input` : 'files as input';
   throw new ServiceError('unsupported', `This model does not accept ${kind}; it reads text only.`, {
-    param: 'messages',
+    field: 'prompt',
   });
 }
 

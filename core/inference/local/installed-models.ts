@@ -90,7 +90,7 @@ export function createInstalledModels(options: InstalledModelsOptions): Installe
       const model =
         id === undefined ? await find(name) : ((isListed ? undefined : await find(name)) ?? (await find(id)));
       if (model !== undefined) return model;
-      throw new ServiceError('model_not_found', unknownModel(name, id, known.values()), { param: 'model' });
+      throw new ServiceError('model_not_found', unknownModel(name, id, known.values()), { field: 'model' });
     },
   };
 }

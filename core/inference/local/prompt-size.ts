@@ -21,7 +21,7 @@ export function promptTooLong(what: string, contextTokens: number): ServiceError
   return new ServiceError(
     'prompt_too_long',
     `The prompt ${what}, but this model's context window holds ${contextTokens}, the answer included.`,
-    { param: 'messages' },
+    { field: 'prompt' },
   );
 }
 

@@ -275,7 +275,7 @@ function tooLarge(model: LocalModel, availableBytes: number): ServiceError {
     'insufficient_resources',
     `The model '${model.id}' does not fit into memory: its file alone is ${needs} GB, and ${have} GB are free for it. ` +
       'Close other programs, choose a smaller model or quantization, or set a smaller inference.contextTokens.',
-    { param: 'model' },
+    { field: 'model' },
   );
 }
 

@@ -283,8 +283,8 @@ class RunnerProcess {
   }
 }
 
-function errorOf({ code, message, param }: Failure): ServiceError {
-  return new ServiceError(code, message, param === undefined ? {} : { param });
+function errorOf({ code, message, field }: Failure): ServiceError {
+  return new ServiceError(code, message, { field });
 }
 
 interface OutputStream {

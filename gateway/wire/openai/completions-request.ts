@@ -6,7 +6,6 @@
  * that can be sent: a text that must also lead up to something (`suffix`) is another kind of model's work.
  */
 import * as z from 'zod';
-import { ServiceError } from '../../../core/errors.ts';
 import { PROVIDER, type ModelCall } from '../../../core/inference/model-port.ts';
 import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
@@ -88,7 +87,7 @@ function refuseUnavailable(body: CompletionBody): void {
   for (const param of ['suffix', 'middle'] as const) {
     if (!body[param]) continue;
     const message = `${param}: a text can only be continued at its end; filling in the middle is not supported.`;
-    throw new ServiceError('unsupported', message, { param });
+    throw new RequestError('unsupported', message, { param });
   }
   if ((body.n ?? 1) !== 1) refuse('n', 'only one choice can be made per request; send several requests instead');
   if ((body.best_of ?? 1) !== 1) refuse('best_of', 'only one choice can be made per request');

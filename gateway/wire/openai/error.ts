@@ -1,5 +1,5 @@
 /** OpenAI's error body: `{error: {message, type, param, code}}`. */
-import type { WireError } from '../dialect.ts';
+import type { CallField, WireError } from '../dialect.ts';
 
 /** Codes that OpenAI's clients look for under names of their own. */
 const OPENAI_CODES: Readonly<Record<string, string>> = {
@@ -16,7 +16,18 @@ interface OpenAiError {
   };
 }
 
+/** What a style calls the parts of a call. */
+export type FieldNames = Readonly<Record<CallField, string>>;
+
+export const CHAT_FIELDS: FieldNames = {
+  model: 'model',
+  prompt: 'messages',
+  toolChoice: 'tool_choice',
+  responseFormat: 'response_format',
+};
+
 /** `code` is a help for people and logs; only `type` is stable. */
-export function encodeOpenAiError({ message, type, param, code }: WireError): OpenAiError {
-  return { error: { message, type, param: param ?? null, code: OPENAI_CODES[code] ?? code } };
+export function encodeOpenAiError({ message, type, param, field, code }: WireError, names: FieldNames): OpenAiError {
+  const named = field === undefined ? null : names[field];
+  return { error: { message, type, param: param ?? named, code: OPENAI_CODES[code] ?? code } };
 }

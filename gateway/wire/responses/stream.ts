@@ -18,7 +18,7 @@ import { ServiceError } from '../../../core/errors.ts';
 import type { ModelStreamPart } from '../../../core/inference/model-port.ts';
 import { outwardError } from '../../errors.ts';
 import { DONE_EVENT, encodeNamedEvent } from '../event-stream.ts';
-import { encodeOpenAiError } from '../openai/error.ts';
+import { CHAT_FIELDS, encodeOpenAiError } from '../openai/error.ts';
 import { outputText, type FunctionCallItem, type Item, type MessageItem } from './items.ts';
 import {
   calledAs,
@@ -138,7 +138,7 @@ class EventEncoder {
   }
 
   fail(cause: unknown): string {
-    const { code, message } = encodeOpenAiError(outwardError(cause)).error;
+    const { code, message } = encodeOpenAiError(outwardError(cause), CHAT_FIELDS).error;
     const ended = this.#settleText('completed');
     for (const item of this.#open.values()) this.#output[item.index] = this.#itemOf(item, 'incomplete');
     const response = encodeResource(this.#envelope, {

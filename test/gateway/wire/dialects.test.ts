@@ -1,10 +1,9 @@
 /** One rule says which style a client speaks; here it meets every address that there is. */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { withoutAlias } from '../../../gateway/path-alias.ts';
 import { routes } from '../../../gateway/routes.ts';
-import type { WireError } from '../../../gateway/wire/dialect.ts';
+import type { CallField, WireError } from '../../../gateway/wire/dialect.ts';
 import { dialectOf, DIALECTS } from '../../../gateway/wire/dialects.ts';
-import { responses } from '../../../gateway/wire/responses/dialect.ts';
 
 const ANTHROPIC = { 'anthropic-version': '2023-06-01' };
 
@@ -60,14 +59,17 @@ test.each(DIALECTS.map((dialect) => [dialect.name, dialect] as const))(
   },
 );
 
-describe('Open Responses', () => {
-  const paramOf = (param: string | undefined) => responses.encodeError({ ...ERROR, param });
-  test('names fields as it knows them', () => {
-    expect(paramOf('messages')).toEqual({
-      error: { message: 'two\nlines', type: 'internal_error', param: 'input', code: 'x' },
-    });
-    expect(paramOf('response_format')).toMatchObject({ error: { param: 'text.format' } });
-    expect(paramOf('tools')).toMatchObject({ error: { param: 'tools' } });
-    expect(paramOf(undefined)).toMatchObject({ error: { param: null } });
-  });
+test.each([
+  ['/v1/chat/completions', { prompt: 'messages', toolChoice: 'tool_choice', responseFormat: 'response_format' }],
+  ['/v1/completions', { prompt: 'prompt', model: 'model' }],
+  ['/v1/responses', { prompt: 'input', toolChoice: 'tool_choice', responseFormat: 'text.format' }],
+  ['/v1/models/nope', { model: 'model' }],
+])('%s has names of its own for the parts of a call', (url, names) => {
+  const { encodeError } = dialectOf({ url, headers: {} });
+  for (const [field, param] of Object.entries(names) as [CallField, string][]) {
+    expect(encodeError({ ...ERROR, field })).toMatchObject({ error: { param } });
+  }
+  // What the style's own parser found is named already.
+  expect(encodeError({ ...ERROR, param: 'input[1].id' })).toMatchObject({ error: { param: 'input[1].id' } });
+  expect(encodeError(ERROR)).toMatchObject({ error: { param: null } });
 });

@@ -297,14 +297,14 @@ function callableTools({ tools = [], toolChoice, responseFormat }: GenerateReque
       'unsupported',
       'This model follows either tools or a response format, not both in one request.',
       {
-        param: 'response_format',
+        field: 'responseFormat',
       },
     );
   }
   const named = toolChoice?.type === 'tool' ? functions.filter((tool) => tool.name === toolChoice.toolName) : functions;
   if (named.length === 0 && (toolChoice?.type === 'tool' || toolChoice?.type === 'required')) {
     throw new ServiceError('invalid_request', 'The tool choice names a tool that is not among the tools.', {
-      param: 'tool_choice',
+      field: 'toolChoice',
     });
   }
   return named;
@@ -317,7 +317,7 @@ function refuseShift(): never {
 
 function refuseSchema(cause: unknown): never {
   throw new ServiceError('unsupported', 'This model cannot be held to that JSON schema.', {
-    param: 'response_format',
+    field: 'responseFormat',
     cause,
   });
 }

@@ -91,7 +91,7 @@ async function count(id: number, request: GenerateRequest): Promise<void> {
 
 /** Only our own errors have a message that is fit for a client; an engine's may quote paths or the prompt. */
 function failureOf(error: unknown): Failure {
-  if (error instanceof ServiceError) return { code: error.code, message: error.message, param: error.param };
+  if (error instanceof ServiceError) return { code: error.code, message: error.message, field: error.field };
   process.stderr.write(`${error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error'}\n`);
   return { code: 'engine_failed', message: 'The model engine failed.' };
 }

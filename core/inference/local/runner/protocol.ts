@@ -18,7 +18,7 @@
 import type { ChatHistoryItem } from 'node-llama-cpp';
 import type { CallOwner } from '../../call-owner.ts';
 import type { ModelCall, ModelStreamPart } from '../../model-port.ts';
-import type { ServiceErrorCode } from '../../../errors.ts';
+import type { CallField, ServiceErrorCode } from '../../../errors.ts';
 
 export interface LoadRequest {
   readonly path: string;
@@ -65,7 +65,7 @@ export interface LoadedModel {
 export interface Failure {
   readonly code: ServiceErrorCode;
   readonly message: string;
-  readonly param?: string | undefined;
+  readonly field?: CallField | undefined;
 }
 
 export type ToRunner =

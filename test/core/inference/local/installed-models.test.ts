@@ -78,7 +78,7 @@ test('an error does not send back whatever was sent', async () => {
 test('an unknown id is refused and names the way to find the known ones', async () => {
   await expect(catalog().resolve('nope')).rejects.toMatchObject({
     code: 'model_not_found',
-    param: 'model',
+    field: 'model',
     message: expect.stringContaining('/v1/models'),
   });
 });

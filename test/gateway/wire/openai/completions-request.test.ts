@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { ServiceError } from '../../../../core/errors.ts';
 import { RequestError } from '../../../../gateway/errors.ts';
 import { parseCompletionRequest } from '../../../../gateway/wire/openai/completions-request.ts';
 
@@ -51,7 +50,7 @@ describe('what is refused, and which field is named', () => {
 
   test.each([['suffix'], ['middle']])('text after the gap (%s) is unsupported', (param) => {
     const refusal = (): unknown => parse({ [param]: 'the end' });
-    expect(refusal).toThrow(ServiceError);
+    expect(refusal).toThrow(RequestError);
     expect(refusal).toThrow(expect.objectContaining({ code: 'unsupported', param }));
   });
 });
