@@ -3,6 +3,8 @@
  * is handed to it, and its result is an exit code (0 done, 1 failed, 2 misused). Data goes to stdout, words to stderr.
  */
 import type { ParseArgsConfig } from 'node:util';
+import type { EditorOptions, LineEditor } from './line-editor.ts';
+import type { StyledText } from './styled-text.ts';
 
 export interface Command {
   readonly name: string;
@@ -28,16 +30,21 @@ export interface CommandContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** `SVC_HOME`. */
   readonly home: string;
-  /** Fires when the user or the system asks the program to end; a second time, the second signal. */
+  /**
+   * Fires when the user or the system asks the program to end, or with the reason `READER_LEFT` when nobody reads its
+   * output any more; a second time, the second signal.
+   */
   readonly stop: AbortSignal;
   readonly stopNow: AbortSignal;
 }
 
 export interface Terminal {
-  /** Data, to stdout. */
-  print(text: string): void;
+  /** Data, to stdout: a line. */
+  print(text: StyledText): void;
+  /** Data, to stdout: a piece of what comes bit by bit. */
+  write(text: StyledText): void;
   /** Words, to stderr. */
-  say(text: string): void;
+  say(text: StyledText): void;
   /** Writes over the line that it wrote last, and with no text takes it away; absent where stderr is no screen. */
   readonly rewrite?: ((text: string) => void) | undefined;
   /**
@@ -50,11 +57,21 @@ export interface Terminal {
    * answer.
    */
   readonly ask?: ((question: string, signal?: AbortSignal) => Promise<string>) | undefined;
+  /** Reads what a person types, with a history and more than one line; absent where nobody types and reads. */
+  readonly edit?: ((options: EditorOptions) => LineEditor) | undefined;
   /** Whether a person reads the data, and not a file or a program. */
   readonly isInteractive: boolean;
   /** What is piped in, all of it; or the line that a person types, who is asked first. @throws {CommandError} */
   read(question: string): Promise<string>;
+  /**
+   * All that is piped in, or `undefined` where a person sits there instead.
+   * @throws {CommandError} for more than `maxBytes`
+   */
+  readPiped(maxBytes: number): Promise<Uint8Array | undefined>;
 }
+
+/** Why `stop` fires when whoever read the output has seen enough (`| head`): no failure. */
+export const READER_LEFT = 'the reader left';
 
 /** The user's mistake: said in one line, with exit code 2. */
 export class UsageError extends Error {

@@ -5,6 +5,8 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['serve', async () => (await import('./commands/serve.ts')).serve],
   ['status', async () => (await import('./commands/status.ts')).status],
   ['stop', async () => (await import('./commands/stop.ts')).stop],
+  ['chat', async () => (await import('./commands/chat.ts')).chat],
+  ['run', async () => (await import('./commands/run.ts')).run],
   ['models', async () => (await import('./commands/models.ts')).models],
   ['logs', async () => (await import('./commands/logs.ts')).logs],
   ['invite', async () => (await import('./commands/invite.ts')).invite],

@@ -23,6 +23,13 @@ export interface LiveServer {
   readonly url: string;
   /** Calls `/admin/<path>`. @throws {CommandError} when it answers with an error, in its words */
   ask(method: AdminMethod, path: string, options?: AskOptions): Promise<Record<string, unknown>>;
+  /** Reads `/v1/<path>`. @throws {CommandError} as above */
+  askInference(path: string): Promise<Record<string, unknown>>;
+  /**
+   * Posts to `/v1/<path>` and reads the event stream that answers, until it ends or `signal` fires.
+   * @throws as `events`
+   */
+  inference(path: string, body: object, signal: AbortSignal): AsyncGenerator<ServerEvent>;
   /**
    * Reads the event stream at `/admin/<path>` until the server ends it or `signal` fires.
    * @throws {CommandError} when it answers with an error; {TypeError} when the connection breaks
@@ -36,11 +43,18 @@ export async function findLiveServer(home: string): Promise<LiveServer | undefin
   if (run === undefined) return undefined;
   const url = `http://${run.host}:${run.port}`;
   const ask: LiveServer['ask'] = (method, path, options = {}) =>
-    askServer({ url, run, method, path, timeoutMs: ANSWER_TIMEOUT_MS, ...options });
+    askServer({ url, run, method, path: `/admin/${path}`, timeoutMs: ANSWER_TIMEOUT_MS, ...options });
   const answer = await ask('GET', 'status').catch(() => undefined);
   // Another program may have the port by now.
   if (answer?.['pid'] !== run.pid) return undefined;
-  return { run, url, ask, events: (path, signal) => readEvents({ url, run, method: 'GET', path }, signal) };
+  return {
+    run,
+    url,
+    ask,
+    askInference: (path) => askServer({ url, run, method: 'GET', path: `/v1/${path}`, timeoutMs: ANSWER_TIMEOUT_MS }),
+    inference: (path, body, signal) => readEvents({ url, run, method: 'POST', path: `/v1/${path}`, body }, signal),
+    events: (path, signal) => readEvents({ url, run, method: 'GET', path: `/admin/${path}` }, signal),
+  };
 }
 
 /** @throws {CommandError} where none runs */
@@ -76,7 +90,7 @@ async function* readEvents(question: Question, signal: AbortSignal): AsyncGenera
 
 function send({ url, run, method, path, body }: Question, signal: AbortSignal): Promise<Response> {
   const json = body === undefined ? {} : { 'content-type': 'application/json' };
-  return fetch(`${url}/admin/${path}`, {
+  return fetch(url + path, {
     method,
     headers: { [RUN_TOKEN_HEADER]: run.token, ...json },
     body: body === undefined ? null : JSON.stringify(body),
@@ -96,7 +110,7 @@ function unansweredError({ method, path, signal }: Question, error: unknown): un
   if (signal?.aborted === true || !(error instanceof Error)) return error;
   const what = error.name === 'TimeoutError' ? 'did not answer in time' : 'ended before it answered';
   return new UnansweredError(
-    `the service ${what} (${method} /admin/${path}), and may have done what it was asked for all the same. Look, and try again; if it goes on, "postern stop" ends the service.`,
+    `the service ${what} (${method} ${path}), and may have done what it was asked for all the same. Look, and try again; if it goes on, "postern stop" ends the service.`,
   );
 }
 
@@ -105,5 +119,5 @@ function answeredError({ method, path }: Question, { status }: Response, answer:
   const error = isRecord(answer) ? answer['error'] : undefined;
   const message = isRecord(error) ? error['message'] : undefined;
   if (typeof message === 'string') return new CommandError(printable(message));
-  return new CommandError(`the server answered ${status} to ${method} /admin/${path}.`);
+  return new CommandError(`the server answered ${status} to ${method} ${path}.`);
 }

@@ -7,7 +7,7 @@ import { secureHome } from '../core/config/secure-home.ts';
 import { NewerDatabaseError } from '../storage/schema-versions.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
 import { StartError } from '../service/start.ts';
-import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
+import { CommandError, READER_LEFT, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
 import { allCommands, findCommand } from './commands.ts';
 import { explainDiskError } from './disk-error.ts';
 import { installLastResort, internalErrorText } from '../service/internal-error.ts';
@@ -41,7 +41,11 @@ export async function run(argv: readonly string[]): Promise<void> {
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
   const { stdout, stderr } = process;
-  const output = watchOutput({ stdout, stderr, onLost: () => stopSignal.abort() });
+  const output = watchOutput({
+    stdout,
+    stderr,
+    onLost: (readerLeft) => stopSignal.abort(readerLeft ? READER_LEFT : undefined),
+  });
   const environment = { ...process.env };
   // No child process needs it.
   delete process.env['SVC_VAULT_PASSPHRASE'];

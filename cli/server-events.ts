@@ -13,7 +13,7 @@ export interface ServerEvent {
 }
 
 /**
- * Skips comments, and an event that the end of the stream cut off.
+ * Skips comments, the `[DONE]` of OpenAI's streams, and an event that the end of the stream cut off.
  * @throws {JsonError} for data that is not JSON; {RangeError} for an event that never ends
  */
 export async function* readServerEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
@@ -39,5 +39,6 @@ function findEvent(block: string): ServerEvent | undefined {
     if (field === 'event') name = value;
     if (field === 'data') data.push(value);
   }
-  return data.length === 0 ? undefined : { name, data: parseBoundedJson(data.join('\n')) };
+  const text = data.join('\n');
+  return text === '' || text === '[DONE]' ? undefined : { name, data: parseBoundedJson(text) };
 }

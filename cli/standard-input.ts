@@ -29,3 +29,31 @@ export async function readInput(stream: ReadStream, ask: () => void, stop: Abort
   }
   return text;
 }
+
+/**
+ * All of a pipe or a file, `undefined` for a person's keyboard.
+ * @throws {CommandError} for more than `maxBytes`
+ */
+export async function readPiped(
+  stream: ReadStream,
+  { maxBytes, stop }: { readonly maxBytes: number; readonly stop: AbortSignal },
+): Promise<Uint8Array | undefined> {
+  if (stream.isTTY) return undefined;
+  const end = (): void => void stream.destroy();
+  stop.addEventListener('abort', end, { once: true });
+  const pieces: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const piece of stream) {
+      const bytes = Buffer.from(piece);
+      length += bytes.length;
+      if (length > maxBytes) throw new CommandError('there is more on standard input than this takes.');
+      pieces.push(bytes);
+    }
+  } catch (error) {
+    if (!stop.aborted) throw error;
+  } finally {
+    stop.removeEventListener('abort', end);
+  }
+  return Buffer.concat(pieces);
+}

@@ -2,7 +2,9 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 import type { Terminal } from './command.ts';
-import { readInput } from './standard-input.ts';
+import { TerminalLineEditor } from './line-editor.ts';
+import { screenText, withoutControls } from './screen-text.ts';
+import { readInput, readPiped } from './standard-input.ts';
 
 /** Clears the line and goes back to its beginning (ECMA-48: EL, CR). */
 const CLEAR_LINE = '\u001b[2K\r';
@@ -13,18 +15,24 @@ const OWN_COLOURS = '\u001b[0m';
 /** @param stop ends a question that nobody has answered yet */
 export function processTerminal(stop: AbortSignal): Terminal {
   const { stdin, stdout, stderr } = process;
+  const isDumb = process.env['TERM'] === 'dumb';
   return {
-    // Programs that read it get every byte.
-    print: (text) => void stdout.write(`${stdout.isTTY ? plain(text) : text}\n`),
-    say: (text) => void stderr.write(`${plain(text)}\n`),
+    print: (text) => void stdout.write(`${screenText(text, stdout, !stdout.isTTY)}\n`),
+    write: (text) => void stdout.write(screenText(text, stdout, !stdout.isTTY)),
+    say: (text) => void stderr.write(`${screenText(text, stderr)}\n`),
     rewrite: stderr.isTTY
-      ? (text) => void stderr.write(CLEAR_LINE + plain(text).slice(0, Math.max(0, stderr.columns - 1)))
+      ? (text) => void stderr.write(CLEAR_LINE + withoutControls(text).slice(0, Math.max(0, stderr.columns - 1)))
       : undefined,
     isInteractive: stdout.isTTY,
     read: (question) => readInput(stdin, () => void stderr.write(`${question}\n`), stop),
+    readPiped: (maxBytes) => readPiped(stdin, { maxBytes, stop }),
     ask:
       stdin.isTTY && stderr.isTTY
         ? (question, signal) => askUser(question, signal === undefined ? stop : AbortSignal.any([stop, signal]))
+        : undefined,
+    edit:
+      stdin.isTTY && stdout.isTTY
+        ? (options) => new TerminalLineEditor({ stdin, stdout, stop, hasControls: !isDumb, ...options })
         : undefined,
     draw: stdout.isTTY ? (rows) => draw(stdout, rows) : undefined,
   };
@@ -32,14 +40,8 @@ export function processTerminal(stop: AbortSignal): Terminal {
 
 function draw(stdout: NodeJS.WriteStream, rows: readonly string[]): boolean {
   if (rows.some((row) => row.length > stdout.columns)) return false;
-  for (const row of rows) stdout.write(`${BLACK_ON_WHITE}${plain(row)}${OWN_COLOURS}\n`);
+  for (const row of rows) stdout.write(`${BLACK_ON_WHITE}${withoutControls(row)}${OWN_COLOURS}\n`);
   return true;
-}
-
-/** Names of files, and what stands in them, come from anywhere: none of it may command the terminal. */
-function plain(text: string): string {
-  // oxlint-disable-next-line no-control-regex
-  return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
 }
 
 /** Without a terminal of its own: Ctrl-C then reaches the program as the signal that it is. Ctrl-D is an empty answer. */
