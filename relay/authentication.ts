@@ -11,14 +11,7 @@ import type { RelayContext } from './relay-context.ts';
 import { RelayPeer, type PeerRole } from './relay-peer.ts';
 import { formatRoutingId, routingIdOf } from './routing-id.ts';
 import { RELAY_CODE, RelayError } from './wire/codes.ts';
-import {
-  CONNECTION_TAG_BYTES,
-  decodeFrame,
-  MAX_GREETING_BYTES,
-  NONCE_BYTES,
-  type Frame,
-  type Windows,
-} from './wire/frame.ts';
+import { decodeFrame, MAX_GREETING_BYTES, NONCE_BYTES, type Frame } from './wire/frame.ts';
 
 /** Makes a peer of a socket that has just been opened. */
 export function authenticate(socket: WebSocket, context: RelayContext, address: string): void {
@@ -42,8 +35,15 @@ class Authentication implements PeerRole {
     this.#timeout = setTimeout(() => this.#refuse(RELAY_CODE.timeout), context.limits.authenticationMs);
     context.metrics.tally.unauthenticated += 1;
     const { now, origin, limits } = context;
-    const maxStreams = limits.streamsPerGateway;
-    this.peer.send({ type: 'hello', nonce: this.#nonce, timeMs: now(), origin, ...windowsOf(context, maxStreams) });
+    this.peer.send({
+      type: 'hello',
+      nonce: this.#nonce,
+      timeMs: now(),
+      origin,
+      connectionWindow: limits.connectionWindowBytes,
+      streamWindow: limits.streamWindowBytes,
+      maxStreams: limits.streamsPerGateway,
+    });
   }
 
   receive(message: Buffer): void {
@@ -89,55 +89,42 @@ class Authentication implements PeerRole {
   async #register(frame: Extract<Frame, { type: 'register' }>): Promise<number | undefined> {
     const { origin, admission, directory, metrics, log, limits } = this.#context;
     const routingId = routingIdOf(frame.publicKey);
-    const name = formatRoutingId(routingId);
-    if (!admission().admits(name) || !isProven({ origin, nonce: this.#nonce }, frame)) return RELAY_CODE.notAllowed;
-    const gateway = new GatewaySide(this.peer, this.#context, { routingId: name, epoch: frame.epoch });
-    if (!(await directory.claim(name, gateway))) return RELAY_CODE.replaced;
+    const claim = { routingId: formatRoutingId(routingId), epoch: frame.epoch };
+    const isAdmitted = admission().admits(claim.routingId);
+    if (!isAdmitted || !isProven({ origin, nonce: this.#nonce }, frame)) return RELAY_CODE.notAllowed;
+    const gateway = new GatewaySide(this.peer, this.#context, claim);
+    if (!(await directory.claim(claim, gateway))) return RELAY_CODE.replaced;
     if (this.peer.isGone) {
-      directory.release(name, gateway);
+      directory.release(claim);
       return undefined;
     }
     this.#over();
     this.peer.role = gateway;
     metrics.tally.gateways += 1;
     metrics.tally.registrations += 1;
-    log({ event: 'gateway', route: name.slice(0, 4) });
+    log({ event: 'gateway', route: claim.routingId.slice(0, 4) });
     const leaseSeconds = Math.ceil(limits.deadAfterMs / 1000);
     this.peer.send({ type: 'registered', routingId, leaseSeconds, nodeName: '' });
     return undefined;
   }
 
-  /**
-   * Without a tag that counts nobody learns whether the gateway is there: it is away, whatever the reason.
-   * @returns the code of a refusal
-   */
+  /** @returns the code of a refusal */
   async #join({ routingId, tag }: Extract<Frame, { type: 'join' }>): Promise<number | undefined> {
-    const { directory, metrics, log } = this.#context;
+    const { metrics, log } = this.#context;
     const name = formatRoutingId(routingId);
-    const gateway = await directory.find(name);
-    const grant = gateway?.findTag(tag);
-    if (gateway === undefined || grant === undefined) return RELAY_CODE.offline;
-    if (this.peer.isGone) return undefined;
-    const client = new ClientSide(this.peer, this.#context, {
-      gateway,
-      grant,
-      routingId: name,
-      address: this.#address,
-      connectionTag: new Uint8Array(randomBytes(CONNECTION_TAG_BYTES)),
-      rate: gateway.rate,
-    });
+    const client = new ClientSide(this.peer, this.#context, name);
+    const answer = await client.attach({ tag, address: this.#address });
+    if (this.peer.isGone) {
+      client.detach();
+      return undefined;
+    }
+    if (typeof answer === 'number') return answer;
     this.#over();
     this.peer.role = client;
     metrics.tally.clients += 1;
     metrics.tally.joins += 1;
     log({ event: 'client', route: name.slice(0, 4) });
-    gateway.attach(client);
-    const bytesPerSecond = this.#context.limits.bytesPerSecond;
-    this.peer.send({ type: 'joined', bytesPerSecond, ...windowsOf(this.#context, client.maxStreams) });
+    this.peer.send({ type: 'joined', ...answer });
     return undefined;
   }
-}
-
-function windowsOf({ limits }: RelayContext, maxStreams: number): Windows {
-  return { connectionWindow: limits.connectionWindowBytes, streamWindow: limits.streamWindowBytes, maxStreams };
 }

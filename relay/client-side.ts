@@ -1,150 +1,87 @@
-/** A client's connection: a tag let it in, which says what it may open. */
-import type { HeldGateway } from './directory.ts';
-import type { FairRate, RateShare } from './fair-rate.ts';
-import type { GroupPath } from './fair-share.ts';
-import { ReceiveWindow } from './receive-window.ts';
-import { SendScheduler } from './send-scheduler.ts';
+/**
+ * A client's connection at the node that it came to: passes its frames to the node of its gateway, and what comes from
+ * there to its socket. What it may do is decided there.
+ */
+import type { JoinTerms, Send, ToClient, ToGateway } from './directory.ts';
 import type { RelayContext } from './relay-context.ts';
 import { decodeAfterKeepAlive, type PeerRole, type RelayPeer } from './relay-peer.ts';
-import type { ClientEnd, RelayedStream } from './relayed-stream.ts';
-import type { TagGrant } from './tag-list.ts';
-import { TokenBucket } from './token-bucket.ts';
-import { RELAY_CODE, RelayError } from './wire/codes.ts';
-import { dataStream, HEADER_BYTES, hasEnd, type Frame, type TagClass } from './wire/frame.ts';
-import { OP } from './wire/op.ts';
+import { dataStream } from './wire/frame.ts';
 
-/** Each costs the gateway a handshake. */
-const HANDSHAKE_OPS: ReadonlySet<number> = new Set([OP.session, OP.invite, OP.discoveryOpen, OP.discoveryProve]);
+/** What its gateway's node says: what the client may do, or the code of a refusal. */
+export type JoinAnswer = JoinTerms | number;
 
-/** What a tag opens; a device's tag opens anything, and the gateway decides. */
-const OPS_OF: Readonly<Record<TagClass, ReadonlySet<number> | undefined>> = {
-  device: undefined,
-  // Pairing ends with a call, `/pair/confirm`: the relay can't tell it from others, the gateway can.
-  pairing: new Set([OP.invite, OP.discoveryOpen, OP.discoveryProve, OP.call]),
-  probe: new Set([OP.probe]),
-};
-
-export interface JoinedAs {
-  readonly gateway: HeldGateway;
-  readonly grant: TagGrant;
-  readonly routingId: string;
-  /** Where it comes from; see `networkOf`. */
-  readonly address: string;
-  /** A name for this connection that the gateway learns: 8 random bytes. */
-  readonly connectionTag: Uint8Array;
-  /** Of the gateway's clients, by their tags. */
-  readonly rate: FairRate;
-}
-
-export class ClientSide implements PeerRole, ClientEnd {
-  readonly peer: RelayPeer;
-  readonly scheduler: SendScheduler;
-  readonly streams = new Map<number, RelayedStream>();
-  readonly grant: TagGrant;
-  /** By which places are shared: its address, and its tag. */
-  readonly path: GroupPath;
-  /** Of its gateway's rate, with all other connections of its tag. */
-  readonly share: RateShare;
-  readonly connectionTag: Uint8Array;
-  readonly #joined: JoinedAs;
+export class ClientSide implements PeerRole {
+  readonly #peer: RelayPeer;
   readonly #context: RelayContext;
-  readonly #meter: ReceiveWindow;
-  readonly #handshakes: TokenBucket;
-  #lastId = 0;
+  readonly #routingId: string;
+  #send: Send<ToGateway> = ignore;
+  /** Until it is answered. */
+  #onAnswer: Send<JoinAnswer> | undefined;
 
-  constructor(peer: RelayPeer, context: RelayContext, joined: JoinedAs) {
-    const { limits, elapsedMs } = context;
-    this.peer = peer;
-    this.grant = joined.grant;
-    this.path = [joined.address, joined.grant.key];
-    this.share = joined.rate.of(joined.grant.key);
-    this.connectionTag = joined.connectionTag;
-    this.#joined = joined;
+  constructor(peer: RelayPeer, context: RelayContext, routingId: string) {
+    this.#peer = peer;
     this.#context = context;
-    this.scheduler = new SendScheduler(peer, context);
-    this.#meter = new ReceiveWindow(peer, { share: this.share, window: limits.connectionWindowBytes });
-    const perSecond = limits.handshakesPerSecond;
-    this.#handshakes = new TokenBucket({ perSecond, burst: 2 * perSecond, elapsedMs });
+    this.#routingId = routingId;
   }
 
-  get maxStreams(): number {
-    const { streamsPerConnection, streamsWhilePairing } = this.#context.limits;
-    return this.grant.tagClass === 'device' ? streamsPerConnection : streamsWhilePairing;
+  /** Done once, before it is its peer's role. */
+  async attach(request: { readonly tag: Uint8Array; readonly address: string }): Promise<JoinAnswer> {
+    const { promise, resolve } = Promise.withResolvers<JoinAnswer>();
+    this.#onAnswer = resolve;
+    this.#send = await this.#context.directory.link(this.#routingId, (message) => this.#take(message));
+    this.#send({ type: 'attach', ...request });
+    return promise;
+  }
+
+  /** For one that is gone before it has joined. */
+  detach(): void {
+    this.#send({ type: 'detach' });
+    this.#send = ignore;
   }
 
   receive(message: Buffer): void {
-    const stream = dataStream(message);
-    if (stream > 0) return this.#data(stream, message);
-    const frame = decodeAfterKeepAlive(this.peer, message);
-    if (frame !== undefined) this.#accept(frame);
+    // What is malformed goes no further.
+    if (dataStream(message) > 0 || decodeAfterKeepAlive(this.#peer, message) !== undefined)
+      this.#send({ type: 'frame', bytes: message });
   }
 
   clear(): void {
-    this.scheduler.flush();
-  }
-
-  keepAlive(): void {
-    this.scheduler.endStalled();
+    this.#send({ type: 'clear' });
   }
 
   gone(code: number): void {
-    const { gateway, routingId } = this.#joined;
-    this.#meter.close();
-    for (const stream of this.streams.values()) stream.resetGateway(RELAY_CODE.offline);
-    gateway.detach(this);
-    this.scheduler.close();
+    this.detach();
     this.#context.metrics.tally.clients -= 1;
-    const { bytesIn, bytesOut } = this.peer;
-    this.#context.log({ event: 'client gone', route: routingId.slice(0, 4), code, bytesIn, bytesOut });
+    const { bytesIn, bytesOut } = this.#peer;
+    this.#context.log({ event: 'client gone', route: this.#routingId.slice(0, 4), code, bytesIn, bytesOut });
   }
 
-  #accept(frame: Frame): void {
-    switch (frame.type) {
-      case 'open':
-        if (frame.connectionTag !== undefined || frame.stream <= this.#lastId) break;
-        return this.#open(frame.stream, frame.op);
-      case 'window':
-        if (frame.stream === 0) this.scheduler.grant(frame.credit);
-        else this.#find(frame.stream)?.grant('down', frame.credit);
+  #take(message: ToClient): void {
+    switch (message.type) {
+      case 'attached':
+        return this.#answer(message.terms);
+      case 'frame':
+        this.#peer.sendBytes(message.bytes);
+        if (!this.#peer.isClear) this.#send({ type: 'full' });
+
         return;
-      case 'reset':
-        this.#find(frame.stream)?.resetGateway(frame.code);
-        return;
+      case 'pause':
+        return this.#peer.pause();
+      case 'resume':
+        return this.#peer.resume();
       default:
-        break;
+        this.#send = ignore;
+        if (this.#onAnswer === undefined) this.#peer.refuse(message.code);
+        else this.#answer(message.code);
     }
-    throw new RelayError(RELAY_CODE.protocol);
   }
 
-  #open(id: number, op: number): void {
-    this.#lastId = id;
-    const code = this.#refusalOf(op);
-    if (code === undefined) this.#joined.gateway.openStream(this, { id, op });
-    else this.peer.send({ type: 'reset', stream: id, code });
+  #answer(answer: JoinAnswer): void {
+    this.#onAnswer?.(answer);
+    this.#onAnswer = undefined;
   }
+}
 
-  #refusalOf(op: number): number | undefined {
-    const ops = OPS_OF[this.grant.tagClass];
-    if (ops?.has(op) === false) return RELAY_CODE.notAllowed;
-    if (this.streams.size >= this.maxStreams) return RELAY_CODE.tooMany;
-    if (HANDSHAKE_OPS.has(op) && !this.#handshakes.take(1)) return RELAY_CODE.rate;
-    return undefined;
-  }
-
-  #data(id: number, message: Buffer): void {
-    const { quota } = this.#context;
-    const user = { routingId: this.#joined.routingId, tag: this.grant.key };
-    const length = message.length - HEADER_BYTES;
-    if (!this.#meter.arrived(length)) throw new RelayError(RELAY_CODE.flow);
-    quota.spend(user, length);
-    const stream = this.#find(id);
-    if (stream !== undefined && quota.isUsedUp(user)) stream.reset(RELAY_CODE.quota);
-    else stream?.pass('up', message, hasEnd(message));
-  }
-
-  /** `undefined` for one that is over, of which frames may still be on their way. */
-  #find(id: number): RelayedStream | undefined {
-    if (id > this.#lastId) throw new RelayError(RELAY_CODE.protocol);
-    return this.streams.get(id);
-  }
+function ignore(): void {
+  // Nobody is there any more.
 }

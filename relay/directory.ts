@@ -1,49 +1,83 @@
 /**
- * Who holds which routing id. One node keeps it in memory; several would ask each other, which is why every answer is a
- * promise and what is found says no more than what a node elsewhere could be asked for.
+ * Who holds which routing id, and the links that lead there. A client's node knows its socket; all else about a client
+ * (what it may do, how fast, its streams) is at the node of its gateway, `gateway-client.ts`. The two tell each other
+ * what is below, and nothing else: plain data, so that it can go from one machine to another. Here is the directory of
+ * one node, where telling is calling.
+ *
+ *     client's node                      gateway's node
+ *        attach      ───────────────────────►           find the tag, make room
+ *                    ◄───────────────────────  attached    the client is told that it has joined
+ *        frame       ◄──────────────────────►  frame       in the order in which they were sent
+ *        full, clear ───────────────────────►              the client's socket takes no more, takes it again
+ *                    ◄───────────────────────  pause, resume   whether the client's socket is read from
+ *        detach      ◄──────────────────────►  detach      the last word of either side; for attached: refused
  */
-import type { ClientSide } from './client-side.ts';
-import type { FairRate } from './fair-rate.ts';
-import type { TagGrant } from './tag-list.ts';
+import { RELAY_CODE } from './wire/codes.ts';
+import type { Frame } from './wire/frame.ts';
 
-/** A gateway that is connected, here or elsewhere. */
-export interface HeldGateway {
-  /** Of its registration: the newest proof wins. */
+/** A gateway's registration: its epoch is higher than in any before, so that both together name one. */
+export interface Claim {
+  readonly routingId: string;
   readonly epoch: number;
+}
+
+/** What a client is told when it has joined. */
+export type JoinTerms = Omit<Extract<Frame, { readonly type: 'joined' }>, 'type'>;
+
+/** The first is `attach`, and nothing follows before its answer. */
+export type ToGateway =
+  /** @property address where the client comes from; see `networkOf` */
+  | { readonly type: 'attach'; readonly tag: Uint8Array; readonly address: string }
+  /** One whole frame, neither PING nor PONG. Whoever gets it may change it and pass it on. */
+  | { readonly type: 'frame'; readonly bytes: Uint8Array }
+  | { readonly type: 'full' | 'clear' }
+  | { readonly type: 'detach' };
+
+export type ToClient =
+  | { readonly type: 'attached'; readonly terms: JoinTerms }
+  | { readonly type: 'frame'; readonly bytes: Uint8Array }
+  | { readonly type: 'pause' | 'resume' }
+  | { readonly type: 'detach'; readonly code: number };
+
+/** Where messages go. They arrive in order, at once or later; those after `detach` go nowhere. */
+export type Send<Message> = (message: Message) => void;
+
+/** What a node does for a routing id that it claimed. */
+export interface Holder {
   /** Another connection took its place. */
-  replace(): void;
-  /** Of this gateway's clients, by their tags. */
-  readonly rate: FairRate;
-  /** What a tag opens; `undefined` for one that doesn't count. Never reaches the gateway itself. */
-  findTag(tag: Uint8Array): TagGrant | undefined;
-  /** Takes a client in that `findTag` let in, or refuses it. */
-  attach(client: ClientSide): void;
-  detach(client: ClientSide): void;
-  /** Begins a stream for a client. @returns false if it was refused, and the client told */
-  openStream(client: ClientSide, request: { readonly id: number; readonly op: number }): boolean;
+  replaced(): void;
+  /** A link to a client. @returns what takes the client's messages */
+  link(toClient: Send<ToClient>): Send<ToGateway>;
 }
 
 export interface Directory {
   /** The new one takes the id over, and the old one is told so. @returns false if the new one's epoch isn't higher */
-  claim(routingId: string, gateway: HeldGateway): Promise<boolean>;
-  find(routingId: string): Promise<HeldGateway | undefined>;
-  /** Does nothing if another holds it by now. */
-  release(routingId: string, gateway: HeldGateway): void;
+  claim(claim: Claim, holder: Holder): Promise<boolean>;
+  /** Does nothing if another claim holds it by now. */
+  release(claim: Claim): void;
+  /**
+   * Opens a link to whoever holds a routing id. Where nobody does, or the other node is lost, the link says `detach`
+   * with `offline`.
+   */
+  link(routingId: string, toClient: Send<ToClient>): Promise<Send<ToGateway>>;
 }
 
 export function createDirectory(): Directory {
-  const gateways = new Map<string, HeldGateway>();
+  const held = new Map<string, { readonly epoch: number; readonly holder: Holder }>();
   return {
-    claim: async (routingId, gateway) => {
-      const holder = gateways.get(routingId);
-      if (holder !== undefined && gateway.epoch <= holder.epoch) return false;
-      gateways.set(routingId, gateway);
-      holder?.replace();
+    claim: async ({ routingId, epoch }, holder) => {
+      const old = held.get(routingId);
+      if (old !== undefined && epoch <= old.epoch) return false;
+      held.set(routingId, { epoch, holder });
+      old?.holder.replaced();
       return true;
     },
-    find: async (routingId) => gateways.get(routingId),
-    release: (routingId, gateway) => {
-      if (gateways.get(routingId) === gateway) gateways.delete(routingId);
+    release: ({ routingId, epoch }) => {
+      if (held.get(routingId)?.epoch === epoch) held.delete(routingId);
+    },
+    link: async (routingId, toClient) => {
+      const toGateway = held.get(routingId)?.holder.link(toClient);
+      return toGateway ?? (() => toClient({ type: 'detach', code: RELAY_CODE.offline }));
     },
   };
 }

@@ -3,16 +3,16 @@
  * the share of whoever uses it allows: whoever sends faster is slowed down, and loses nothing.
  */
 import type { RateShare } from './fair-rate.ts';
-import type { RelayPeer } from './relay-peer.ts';
+import type { FrameSender } from './send-scheduler.ts';
 
 export class ReceiveWindow {
-  readonly #peer: RelayPeer;
+  readonly #peer: Pick<FrameSender, 'send'>;
   readonly #share: RateShare;
   readonly #window: number;
   #credit: number;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(peer: RelayPeer, { share, window }: { share: RateShare; window: number }) {
+  constructor(peer: Pick<FrameSender, 'send'>, { share, window }: { share: RateShare; window: number }) {
     this.#peer = peer;
     this.#share = share;
     this.#window = window;

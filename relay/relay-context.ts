@@ -5,7 +5,6 @@ import type { FairShare } from './fair-share.ts';
 import type { RelayLimits } from './limits.ts';
 import type { DailyQuota } from './daily-quota.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
-import type { RelayPeer } from './relay-peer.ts';
 
 /** What may be written down: never an address, a tag, a key or a byte of what is carried. */
 export interface RelayEvent {
@@ -19,6 +18,18 @@ export interface RelayEvent {
   readonly error?: unknown;
 }
 
+/** Somebody's connection. */
+export interface ConnectedPeer {
+  /** Once a second. */
+  keepAlive(): void;
+  /** Says why, and closes. */
+  refuse(code: number): void;
+  /** Says that another place is to be looked for, and closes. */
+  sendGoaway(code: number): void;
+  /** Says that another place is to be looked for soon; what runs may go on. */
+  announceDrain(): void;
+}
+
 export interface RelayContext {
   readonly origin: string;
   readonly limits: RelayLimits;
@@ -27,9 +38,9 @@ export interface RelayContext {
   readonly admission: () => Admission;
   readonly quota: DailyQuota;
   readonly metrics: RelayMetrics;
-  readonly peers: Set<RelayPeer>;
+  readonly peers: Set<ConnectedPeer>;
   /** Those who have not said who they are, by address; see `networkOf`. */
-  readonly unauthenticated: FairShare<RelayPeer>;
+  readonly unauthenticated: FairShare<ConnectedPeer>;
   /** What is held of everybody's bytes. */
   readonly held: { bytes: number };
   readonly log: (event: RelayEvent) => void;

@@ -3,7 +3,8 @@
  * alive. It knows nothing of gateways and clients.
  */
 import type { WebSocket } from 'ws';
-import type { RelayContext } from './relay-context.ts';
+import type { ConnectedPeer, RelayContext } from './relay-context.ts';
+import type { FrameSender, Pausable } from './send-scheduler.ts';
 import { RELAY_CODE, RelayError } from './wire/codes.ts';
 import { decodeFrame, encodeFrame, type Frame } from './wire/frame.ts';
 
@@ -29,7 +30,7 @@ export interface PeerRole {
   keepAlive?(): void;
 }
 
-export class RelayPeer {
+export class RelayPeer implements ConnectedPeer, FrameSender, Pausable {
   role: PeerRole;
   bytesIn = 0;
   bytesOut = 0;
@@ -60,7 +61,7 @@ export class RelayPeer {
     socket.on('close', () => this.#end(RELAY_CODE.offline));
   }
 
-  /** Whether it is to be given data. If not, its role is told when it is. */
+  /** If it isn't, its role is told when it is. */
   get isClear(): boolean {
     const buffered = this.#socket.bufferedAmount;
     const isClear = buffered === 0 || (buffered < MAX_BUFFERED_BYTES && this.#framesWaiting < MAX_BUFFERED_FRAMES);
@@ -76,7 +77,6 @@ export class RelayPeer {
     this.sendBytes(encodeFrame(frame));
   }
 
-  /** @param frame one whole frame, which nobody changes from now on */
   sendBytes(frame: Uint8Array): void {
     if (this.#isGone) return;
     const buffered = this.#socket.bufferedAmount;
@@ -89,19 +89,16 @@ export class RelayPeer {
     if (this.#framesWaiting > HARD_BUFFERED_FRAMES || buffered > HARD_BUFFERED_BYTES) this.#end(RELAY_CODE.flow);
   }
 
-  /** Says why, and closes. */
   refuse(code: number): void {
     this.send({ type: 'error', code });
     this.#end(code);
   }
 
-  /** Says that another place is to be looked for, and closes. */
   sendGoaway(code: number): void {
     this.send({ type: 'goaway', code, minMs: 0, spreadMs: this.#context.limits.drainSpreadMs, url: '' });
     this.#end(code);
   }
 
-  /** Says that another place is to be looked for soon; what runs may go on. */
   announceDrain(): void {
     const { drainSpreadMs: spreadMs } = this.#context.limits;
     this.send({ type: 'goaway', code: RELAY_CODE.draining, minMs: 0, spreadMs, url: '' });

@@ -10,7 +10,7 @@ import { WebSocketServer } from 'ws';
 import { admitsAnybody, type Admission } from './admission.ts';
 import { Arrivals } from './arrivals.ts';
 import { DailyQuota } from './daily-quota.ts';
-import { createDirectory } from './directory.ts';
+import { createDirectory, type Directory } from './directory.ts';
 import { FairShare } from './fair-share.ts';
 import { authenticate } from './authentication.ts';
 import { DEFAULT_LIMITS, type RelayLimits } from './limits.ts';
@@ -37,6 +37,8 @@ export interface RelayOptions {
   readonly tls?: TlsFiles | undefined;
   readonly admission?: Admission;
   readonly limits?: RelayLimits;
+  /** By default its own: shared, a gateway at one node is reached from all. */
+  readonly directory?: Directory;
   /** Where `/metrics` is answered, and only there: a proxy passes strangers on to where the relay listens. */
   readonly metrics?: { readonly host: string; readonly port: number } | undefined;
   readonly log?: (event: RelayEvent) => void;
@@ -135,7 +137,7 @@ function contextOf(options: RelayOptions, origin: string): RelayContext & { read
     origin,
     limits,
     list,
-    directory: createDirectory(),
+    directory: options.directory ?? createDirectory(),
     admission: () => list.admission,
     quota: new DailyQuota({ bytesPerDay: limits.bytesPerDay, now }),
     metrics: createRelayMetrics(held),

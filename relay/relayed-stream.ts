@@ -5,9 +5,8 @@
  */
 import type { RateShare } from './fair-rate.ts';
 import type { FairShare, GroupPath } from './fair-share.ts';
-import type { SendScheduler } from './send-scheduler.ts';
 import type { RelayContext } from './relay-context.ts';
-import type { RelayPeer } from './relay-peer.ts';
+import type { Flow, FrameSender, Pausable, SendScheduler } from './send-scheduler.ts';
 import { ByteQueue } from './wire/byte-queue.ts';
 import { RELAY_CODE } from './wire/codes.ts';
 import { HEADER_BYTES } from './wire/frame.ts';
@@ -15,13 +14,14 @@ import type { TagGrant } from './tag-list.ts';
 
 /** One end, as a stream sees it. */
 export interface StreamSide {
-  readonly peer: RelayPeer;
+  readonly peer: FrameSender;
   readonly scheduler: SendScheduler;
   readonly streams: Map<number, RelayedStream>;
 }
 
 /** The end that opened it, to whom it is counted. */
 export interface ClientEnd extends StreamSide {
+  readonly peer: FrameSender & Pausable;
   readonly grant: TagGrant;
   /** By which places are shared. */
   readonly path: GroupPath;
@@ -34,21 +34,15 @@ export interface GatewayEnd extends StreamSide {
 }
 
 /** One direction. */
-export interface Flow {
-  readonly stream: RelayedStream;
+interface CreditedFlow extends Flow {
   readonly target: StreamSide;
-  readonly targetId: number;
-  /** What waits for the target. */
-  readonly queue: ByteQueue;
   /** What the sender may still send. */
   credit: number;
   /** What the receiver has granted beside that, and the sender is not told yet. */
   heldCredit: number;
-  isEndReceived: boolean;
-  isEndSent: boolean;
 }
 
-export type FlowName = 'up' | 'down';
+type FlowName = 'up' | 'down';
 
 interface Ends {
   readonly client: ClientEnd;
@@ -59,8 +53,8 @@ interface Ends {
 
 export class RelayedStream {
   /** From the client to the gateway. */
-  readonly up: Flow;
-  readonly down: Flow;
+  readonly up: CreditedFlow;
+  readonly down: CreditedFlow;
   readonly #ends: Ends;
   readonly #context: RelayContext;
   #creditTimer: NodeJS.Timeout | undefined;
@@ -85,7 +79,7 @@ export class RelayedStream {
   }
 
   /** @param message a whole DATA frame, to be passed on as it is if there is nothing to wait for */
-  pass(name: FlowName, message: Buffer, isEnd: boolean): void {
+  pass(name: FlowName, message: Uint8Array, isEnd: boolean): void {
     const flow = this[name];
     const length = message.length - HEADER_BYTES;
     if (flow.isEndReceived || length > flow.credit) return this.reset(RELAY_CODE.flow);
@@ -119,7 +113,7 @@ export class RelayedStream {
     }, waitMs);
   }
 
-  #passCredit(flow: Flow, sender: RelayPeer, stream: number): void {
+  #passCredit(flow: CreditedFlow, sender: FrameSender, stream: number): void {
     const credit = flow.heldCredit;
     flow.heldCredit = 0;
     flow.credit += credit;
@@ -159,7 +153,7 @@ export class RelayedStream {
     client.scheduler.drop(this.down);
   }
 
-  #flow(target: StreamSide, targetId: number): Flow {
+  #flow(target: StreamSide, targetId: number): CreditedFlow {
     return {
       stream: this,
       target,

@@ -2,27 +2,51 @@
  * What goes out to one connection: at once where nothing waits, else one slice of each stream in turn, within the credit
  * that the connection granted and what its socket takes.
  */
-import type { Flow } from './relayed-stream.ts';
 import type { RelayContext } from './relay-context.ts';
-import type { RelayPeer } from './relay-peer.ts';
+import type { ByteQueue } from './wire/byte-queue.ts';
 import { RELAY_CODE } from './wire/codes.ts';
-import { encodeFrame, HEADER_BYTES, setStream } from './wire/frame.ts';
+import { encodeFrame, HEADER_BYTES, setStream, type Frame } from './wire/frame.ts';
 
 const SLICE_BYTES = 16 * 1024;
 /** A reader that takes nothing of what waits for it loses those streams. */
 const STALLED_MS = 60_000;
 
+/** Takes frames for a socket, here or at another node. */
+export interface FrameSender {
+  /** Whether it is to be given data. If not, `flush` is to be called when it is. */
+  readonly isClear: boolean;
+  send(frame: Frame): void;
+  /** @param frame one whole frame, which nobody changes from now on */
+  sendBytes(frame: Uint8Array): void;
+}
+
+/** A socket that is read from, or not. */
+export interface Pausable {
+  pause(): void;
+  resume(): void;
+}
+
+/** One direction of a stream, as far as its bytes wait here. */
+export interface Flow {
+  readonly stream: { reset(code: number): void; forgetIfOver(): void };
+  readonly targetId: number;
+  /** What waits for the target. */
+  readonly queue: ByteQueue;
+  isEndReceived: boolean;
+  isEndSent: boolean;
+}
+
 export class SendScheduler {
-  readonly #peer: RelayPeer;
+  readonly #peer: FrameSender;
   readonly #context: RelayContext;
   /** Flows with bytes that wait, in turn. */
   #turns: Flow[] = [];
   #credit: number;
   #hasMoved = false;
   #movedAt = 0;
-  readonly #paused = new Set<RelayPeer>();
+  readonly #paused = new Set<Pausable>();
 
-  constructor(peer: RelayPeer, context: RelayContext) {
+  constructor(peer: FrameSender, context: RelayContext) {
     this.#peer = peer;
     this.#context = context;
     this.#credit = context.limits.connectionWindowBytes;
@@ -35,7 +59,7 @@ export class SendScheduler {
   }
 
   /** Passes a frame on as it is. @returns false if it has to wait */
-  passOn(flow: Flow, message: Buffer): boolean {
+  passOn(flow: Flow, message: Uint8Array): boolean {
     const length = message.length - HEADER_BYTES;
     const isNext = this.#turns.length === 0 && length <= this.#credit && this.#peer.isClear;
     // An END alone costs nothing, and overtakes nothing of its own stream.
@@ -69,7 +93,7 @@ export class SendScheduler {
   }
 
   /** Reads no more from that peer while this connection's socket is full. */
-  pauseUntilClear(peer: RelayPeer): void {
+  pauseUntilClear(peer: Pausable): void {
     if (this.#peer.isClear) return;
     this.#paused.add(peer);
     peer.pause();
