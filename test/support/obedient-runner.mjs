@@ -1,16 +1,21 @@
 // A model runner as a test double: it answers each call with one part and holds it open until it is aborted, or
 // finishes at once where the call asks for no tokens.
 const send = (message) => process.send(JSON.stringify([message]));
+const end = { usage: {}, finishReason: { unified: 'stop' } };
+const wholes = new Set();
 const finish = (id) =>
-  send({ type: 'part', id, part: { type: 'finish', usage: {}, finishReason: { unified: 'stop' } } });
-const receive = ({ type, id, request }) => {
+  wholes.delete(id)
+    ? send({ type: 'answered', id, answer: { content: [], warnings: [], ...end } })
+    : send({ type: 'part', id, part: { type: 'finish', ...end } });
+const receive = ({ type, id, request, whole }) => {
   if (type === 'load') {
     const { contextTokens, sequences } = request;
     send({ type: 'loaded', model: { contextTokens, sequences, trainedContextTokens: contextTokens } });
   }
   if (type === 'count') send({ type: 'counted', id, promptTokens: 1 });
   if (type === 'generate') {
-    send({ type: 'part', id, part: { type: 'stream-start', warnings: [] } });
+    if (whole) wholes.add(id);
+    else send({ type: 'part', id, part: { type: 'stream-start', warnings: [] } });
     if (request.maxOutputTokens === 0) finish(id);
   }
   if (type === 'abort') finish(id);

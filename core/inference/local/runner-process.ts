@@ -5,7 +5,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { ServiceError } from '../../errors.ts';
-import { createCollector, isPiece, withGenerationMs, type ModelAnswer, type ModelStreamPart } from '../model-port.ts';
+import type { ModelAnswer, ModelStreamPart } from '../model-port.ts';
 import { createOutbox, type Outbox } from './runner/outbox.ts';
 import {
   decodeFromRunner,
@@ -92,12 +92,14 @@ function runnerEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 
 interface Handlers extends CallOptions {
   readonly whole: boolean;
-  readonly onPart: (part: ModelStreamPart) => void;
+  readonly onPart?: (part: ModelStreamPart) => void;
+  readonly onAnswer?: (answer: ModelAnswer) => void;
   readonly onFailure: (error: unknown) => void;
 }
 
 interface Call {
   onPart?(part: ModelStreamPart): void;
+  onAnswer?(answer: ModelAnswer): void;
   onCounted?(promptTokens: number): void;
   onFailure(error: Error): void;
 }
@@ -170,21 +172,13 @@ class RunnerProcess {
   }
 
   #generate(request: GenerateRequest, options: CallOptions): Promise<ModelAnswer> {
-    const add = createCollector();
-    let firstPieceAt: number | undefined;
     return new Promise((resolve, reject) => {
-      const onPart = (part: ModelStreamPart): void => {
-        if (isPiece(part)) firstPieceAt ??= performance.now();
-        const answer = add(part);
-        if (answer === undefined) return;
-        resolve(firstPieceAt === undefined ? answer : withGenerationMs(answer, performance.now() - firstPieceAt));
-      };
-      this.#begin(request, { ...options, whole: true, onPart, onFailure: reject });
+      this.#begin(request, { ...options, whole: true, onAnswer: resolve, onFailure: reject });
     });
   }
 
   /** @returns what to call when nobody wants the answer any more */
-  #begin(request: GenerateRequest, { whole, signal, onSettled, onPart, onFailure }: Handlers): () => void {
+  #begin(request: GenerateRequest, { whole, signal, onSettled, onPart, onAnswer, onFailure }: Handlers): () => void {
     if (this.#exit !== undefined) {
       onSettled();
       onFailure(this.#exit);
@@ -210,8 +204,12 @@ class RunnerProcess {
     };
     this.#calls.set(id, {
       onPart: (part) => {
-        onPart(part);
+        onPart?.(part);
         if (part.type === 'finish') settle();
+      },
+      onAnswer: (answer) => {
+        settle();
+        onAnswer?.(answer);
       },
       onFailure: (error) => {
         settle();
@@ -262,6 +260,8 @@ class RunnerProcess {
         return this.#loaded.reject(errorOf(message.failure));
       case 'part':
         return this.#calls.get(message.id)?.onPart?.(message.part);
+      case 'answered':
+        return this.#calls.get(message.id)?.onAnswer?.(message.answer);
       case 'counted':
         return this.#calls.get(message.id)?.onCounted?.(message.promptTokens);
       case 'failed':

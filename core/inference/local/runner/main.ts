@@ -7,8 +7,6 @@ import { writeFileSync } from 'node:fs';
 import { ServiceError } from '../../../errors.ts';
 import { freeGpuBytes, loadEngine, type Engine } from './engine.ts';
 import { damagedModel } from './gguf-header.ts';
-import { holdParts } from './held-parts.ts';
-import type { ModelStreamPart } from '../../model-port.ts';
 import { createOutbox } from './outbox.ts';
 import {
   encodeFromRunner,
@@ -18,6 +16,7 @@ import {
   type LoadRequest,
   type ToRunner,
 } from './protocol.ts';
+import { collectWhole } from './whole-answer.ts';
 
 let engine: Engine | undefined;
 const running = new Map<number, AbortController>();
@@ -59,12 +58,14 @@ function refuseLoad(error: unknown): void {
 async function generate({ id, request, whole }: Extract<ToRunner, { type: 'generate' }>): Promise<void> {
   const abort = new AbortController();
   running.set(id, abort);
-  const post = (part: ModelStreamPart): void => outbox.post({ type: 'part', id, part });
-  const held = holdParts(post);
   try {
     if (engine === undefined) throw new TypeError('generate came before load');
-    await engine.generate(request, { signal: abort.signal, emit: whole ? held.emit : post });
-    held.end();
+    const { signal } = abort;
+    if (whole) {
+      const { emit, take } = collectWhole(() => performance.now());
+      await engine.generate(request, { signal, emit });
+      outbox.post({ type: 'answered', id, answer: take() });
+    } else await engine.generate(request, { signal, emit: (part) => outbox.post({ type: 'part', id, part }) });
   } catch (error) {
     outbox.post({ type: 'failed', id, failure: abort.signal.aborted ? GIVEN_UP : failureOf(error) });
   } finally {

@@ -9,15 +9,15 @@
  *       load  ───────────────────────▶
  *             ◀─────────────────────── loaded | load-failed
  *       generate {id} ───────────────▶
- *             ◀─────────────────────── part {id} *
+ *             ◀─────────────────────── part {id} * | answered {id} | failed {id}
  *       count {id} ──────────────────▶
  *             ◀─────────────────────── counted {id} | failed {id}
  *       abort {id} (any time) ───────▶
- *             ◀─────────────────────── failed {id} | a last part of type `finish` {id}
+ *             ◀─────────────────────── failed {id} | answered {id} | a last part of type `finish` {id}
  */
 import type { ChatHistoryItem } from 'node-llama-cpp';
 import type { CallOwner } from '../../call-owner.ts';
-import type { ModelCall, ModelStreamPart } from '../../model-port.ts';
+import type { ModelAnswer, ModelCall, ModelStreamPart } from '../../model-port.ts';
 import type { CallField, ServiceErrorCode } from '../../../errors.ts';
 
 export interface LoadRequest {
@@ -71,7 +71,7 @@ export interface Failure {
 export type ToRunner =
   | { readonly type: 'probe' }
   | { readonly type: 'load'; readonly request: LoadRequest }
-  /** Nobody reads the parts of a `whole` answer before the last of them; see `held-parts.ts`. */
+  /** A `whole` answer is sent at its end, in one message. */
   | { readonly type: 'generate'; readonly id: number; readonly request: GenerateRequest; readonly whole: boolean }
   | { readonly type: 'count'; readonly id: number; readonly request: GenerateRequest }
   | { readonly type: 'abort'; readonly id: number };
@@ -82,6 +82,7 @@ export type FromRunner =
   | { readonly type: 'loaded'; readonly model: LoadedModel }
   | { readonly type: 'load-failed'; readonly failure: Failure }
   | { readonly type: 'part'; readonly id: number; readonly part: ModelStreamPart }
+  | { readonly type: 'answered'; readonly id: number; readonly answer: ModelAnswer }
   | { readonly type: 'counted'; readonly id: number; readonly promptTokens: number }
   | { readonly type: 'failed'; readonly id: number; readonly failure: Failure };
 
