@@ -1,6 +1,7 @@
 /** A change of a setting, with its entry in the audit log. */
 import { createAuditLog } from '../core/audit/audit-log.ts';
 import { writeSetting, type SettingName } from '../service/settings.ts';
+import { auditEvents } from '../service/audit-events.ts';
 import { openDatabase, type Database } from '../storage/database.ts';
 import { createAuditSeal } from '../identity/audit-seal.ts';
 import { readIdentityRecord } from '../identity/node/identity-record.ts';
@@ -25,7 +26,12 @@ export async function changeSetting(
   const identity = await openIdentity(await existingIdentityOptions(context));
   const database = openDatabase(home);
   try {
-    const log = createAuditLog({ database, seal: createAuditSeal(identity.auditKey()), now: Date.now });
+    const log = createAuditLog({
+      database,
+      events: auditEvents,
+      seal: createAuditSeal(identity.auditKey()),
+      now: Date.now,
+    });
     await inTransaction(database, async () => {
       log.append({ kind: 'setting_changed', name });
       await writeSetting(home, name, value);

@@ -1,25 +1,21 @@
 /**
  * The failures that `core` reports to whoever called it, as one closed union of codes. What a code looks like on the
- * wire (status, `type`, shape) is the gateway's business; `gateway/errors.ts` has the table, and a code without a row
- * there does not compile.
+ * wire (status, `type`, shape) is the gateway's business; `gateway/service-errors.ts` has their statuses, and a code
+ * without one does not compile.
  *
  * `TypeError` and `RangeError` are not in here: they mean that our own code is wrong, and end as a plain 500.
  */
+import type { InferenceErrorCode } from './inference/error-codes.ts';
+
+/** Those that any part of `core` may have, and those of its rooms. */
 export type ServiceErrorCode =
+  | InferenceErrorCode
   /** The request asks for something that the chosen model or engine can't do. */
   | 'unsupported'
   /** The request is malformed or contradicts itself. */
   | 'invalid_request'
-  /** No installed model has the requested id. */
-  | 'model_not_found'
-  /** The prompt alone has more tokens than the model's context window. */
-  | 'prompt_too_long'
-  /** The model can't be loaded or run in the memory there is. */
-  | 'insufficient_resources'
   /** More work is waiting already than the service takes on; later it may not be. */
   | 'overloaded'
-  /** The engine died or misbehaved; the same request may succeed when repeated. */
-  | 'engine_failed'
   /** The service is stopping and takes no more work. */
   | 'shutting_down';
 

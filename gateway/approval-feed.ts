@@ -33,7 +33,7 @@ interface Reader extends ApprovalReader {
   readonly end: () => void;
 }
 
-export function createApprovalFeed(queue: Pick<ApprovalQueue, 'list' | 'subscribe'>): ApprovalFeed {
+export function createApprovalFeed(queue: Pick<ApprovalQueue<never>, 'list' | 'subscribe'>): ApprovalFeed {
   const readers = new Set<Reader>();
   let isClosed = false;
   queue.subscribe((event) => {

@@ -93,7 +93,7 @@ export interface Services {
   readonly appOrigin: string | undefined;
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
   readonly channelServer: Pick<ChannelServer, 'handle' | 'challenge'>;
-  readonly approvals: Pick<ApprovalQueue, 'list' | 'decide'>;
+  readonly approvals: Pick<ApprovalQueue<never>, 'list' | 'decide'>;
   readonly approvalFeed: Pick<ApprovalFeed, 'open'>;
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;
   readonly control: ServerControl;

@@ -1,6 +1,9 @@
 /** What waits for the owner's word, and who watches it. */
 import { randomBytes } from 'node:crypto';
 import { createApprovalQueue, type ApprovalQueue } from '../core/approvals/approval-queue.ts';
+import { plannedApprovals } from '../core/approvals/planned-kinds.ts';
+import { mergeDeclarations } from '../core/merge-declarations.ts';
+import { pairingApproval } from '../gateway/sealed/approval-kinds.ts';
 import { setProcessTimer } from '../core/timer.ts';
 import { createApprovalFeed, type ApprovalFeed } from '../gateway/approval-feed.ts';
 import { reasonOf } from './internal-error.ts';
@@ -8,8 +11,10 @@ import type { IdentityService } from './identity-service.ts';
 import type { Start } from './start.ts';
 import type { Storage } from './storage.ts';
 
+export const approvalKinds = mergeDeclarations(pairingApproval, plannedApprovals);
+
 export interface Approvals {
-  readonly approvals: ApprovalQueue;
+  readonly approvals: ApprovalQueue<keyof typeof approvalKinds>;
   readonly approvalFeed: ApprovalFeed;
 }
 
@@ -18,6 +23,7 @@ export function openApprovals(
   { audit, storage }: Pick<IdentityService, 'audit'> & Pick<Storage, 'storage'>,
 ): Approvals {
   const approvals = createApprovalQueue({
+    kinds: approvalKinds,
     now: Date.now,
     setTimer: setProcessTimer,
     newId: () => randomBytes(8).toString('hex'),

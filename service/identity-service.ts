@@ -3,6 +3,7 @@
  * the service, not before it: a store that waits to be unlocked must not keep anybody from what needs no key.
  */
 import type { AuditLog } from '../core/audit/audit-log.ts';
+import type { AuditEntry } from './audit-events.ts';
 import { createRefusalTally, type RefusalTally } from '../core/audit/refusal-tally.ts';
 import { SettingsError } from '../core/config/settings.ts';
 import type { Database } from '../storage/database.ts';
@@ -22,7 +23,7 @@ const PAUSE_MS = 10_000;
 
 export interface OpenedIdentity {
   readonly identity: Identity;
-  readonly audit: AuditLog;
+  readonly audit: AuditLog<AuditEntry>;
   readonly keys: AccessKeyRegistry;
   readonly pairings: Pairings;
 }
@@ -34,7 +35,7 @@ export interface IdentityService extends AccessKeySource {
   begin(): Promise<void>;
   readonly refusals: Pick<RefusalTally, 'note'>;
   /** Throws as long as the identity is not open, so that nothing happens that could not be told. */
-  readonly audit: Pick<AuditLog, 'append'>;
+  readonly audit: AuditLog<AuditEntry>;
   /** Resolves when nothing of it uses the database any more. */
   close(): Promise<void>;
 }
@@ -57,7 +58,7 @@ export function createIdentityService(options: IdentityServiceOptions): Identity
     lastSaid = words;
   };
   const opening = new Opening(options, tell);
-  const audit: Pick<AuditLog, 'append'> = { append: (entry) => requireOpen(opening.opened).audit.append(entry) };
+  const audit: AuditLog<AuditEntry> = { append: (entry) => requireOpen(opening.opened).audit.append(entry) };
   const refusals = createRefusalTally({
     log: audit,
     setTimer: setProcessTimer,

@@ -1,6 +1,7 @@
 /** The audit log, the access keys and the pairings of one database, wired to each other. */
 import { randomBytes } from 'node:crypto';
 import { createAuditLog, type AuditLog } from '../core/audit/audit-log.ts';
+import { auditEvents, type AuditEntry } from './audit-events.ts';
 import type { Database } from '../storage/database.ts';
 import type { Pairings } from '../gateway/access-key-source.ts';
 import { createAuditSeal } from '../identity/audit-seal.ts';
@@ -11,7 +12,7 @@ import type { Identity } from '../identity/node/open-identity.ts';
 import type { Postpone } from '../identity/node/key-revocation.ts';
 
 export interface Registries {
-  readonly audit: AuditLog;
+  readonly audit: AuditLog<AuditEntry>;
   readonly keys: AccessKeyRegistry;
   readonly pairings: Pairings;
 }
@@ -30,7 +31,12 @@ export function openRegistries(options: RegistriesOptions): Registries {
   const { identity, database, onError, now, postpone } = options;
   const listeners = new Set<() => void>();
   const onChange = (): void => listeners.forEach((listener) => listener());
-  const audit = createAuditLog({ database, seal: createAuditSeal(identity.auditKey()), now: Date.now });
+  const audit = createAuditLog({
+    database,
+    events: auditEvents,
+    seal: createAuditSeal(identity.auditKey()),
+    now: Date.now,
+  });
   const common = { database, identity, now, randomBytes };
   const keys = createAccessKeyRegistry({ ...common, postpone, record: (event) => audit.append(event) });
   const devices = createDeviceRegistry({

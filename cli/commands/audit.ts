@@ -8,6 +8,7 @@ import {
   type AuditRecord,
   type AuditVerdict,
 } from '../../core/audit/audit-log.ts';
+import { auditEvents } from '../../service/audit-events.ts';
 import { printable } from '../../core/printable.ts';
 import { openDatabase, type Database } from '../../storage/database.ts';
 import { createAuditSeal } from '../../identity/audit-seal.ts';
@@ -50,7 +51,8 @@ function limitOf(flag: CommandInput['flags'][string]): number {
 }
 
 function list(limit: number, asJson: boolean, { terminal, home }: CommandContext): ExitCode {
-  const records = withDatabase(home, (database) => listAuditRecords(database, { limit })) ?? [];
+  const records =
+    withDatabase(home, (database) => listAuditRecords({ database, events: auditEvents }, { limit })) ?? [];
   if (asJson) terminal.print(JSON.stringify(records.map(({ seq, atMs, entry }) => ({ seq, at_ms: atMs, ...entry }))));
   else if (records.length === 0) terminal.say('The audit log has no entries yet.');
   else for (const record of records) terminal.print(lineOf(record));
@@ -74,7 +76,7 @@ async function verify(asJson: boolean, context: CommandContext): Promise<ExitCod
   const opened = await openIdentity(await identityOptions(context));
   const seal = createAuditSeal(opened.auditKey());
   const nothing: AuditVerdict = { intact: true, count: 0 };
-  const verdict = withDatabase(home, (database) => verifyAuditLog(database, seal)) ?? nothing;
+  const verdict = withDatabase(home, (database) => verifyAuditLog({ database, events: auditEvents, seal })) ?? nothing;
   if (asJson) terminal.print(JSON.stringify(verdict));
   else if (verdict.intact)
     terminal.print(`The audit log is intact (${verdict.count} ${verdict.count === 1 ? 'entry' : 'entries'}).`);

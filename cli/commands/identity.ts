@@ -1,6 +1,7 @@
 /** `postern identity`: shows, backs up and restores what this gateway is known by. */
 import { mkdir } from 'node:fs/promises';
 import { createAuditLog } from '../../core/audit/audit-log.ts';
+import { auditEvents } from '../../service/audit-events.ts';
 import { lockHome } from '../../core/config/home.ts';
 import { openDatabase } from '../../storage/database.ts';
 import { createAuditSeal } from '../../identity/audit-seal.ts';
@@ -103,7 +104,12 @@ async function readWords({ terminal }: CommandContext): Promise<MasterKey> {
 function recordRestoring(home: string, restored: Identity): void {
   const database = openDatabase(home);
   try {
-    const log = createAuditLog({ database, seal: createAuditSeal(restored.auditKey()), now: Date.now });
+    const log = createAuditLog({
+      database,
+      events: auditEvents,
+      seal: createAuditSeal(restored.auditKey()),
+      now: Date.now,
+    });
     log.append({ kind: 'identity_restored', address: restored.masterAddress });
   } finally {
     database.close();

@@ -7,11 +7,16 @@
 import { printable } from '../printable.ts';
 import type { SetTimer } from '../timer.ts';
 
-export type ApprovalKind = 'pairing' | 'tool_permission' | 'spend' | 'high_risk_config';
+/** How many of a kind may wait at once. */
+interface ApprovalKindBounds {
+  readonly maxPending: number;
+  /** Those with a code are counted by themselves. None may wait where this is absent. */
+  readonly maxPendingWithCode?: number;
+}
 
 export interface Approval {
   readonly id: string;
-  readonly kind: ApprovalKind;
+  readonly kind: string;
   /** For the owner to read: who asks for what. */
   readonly summary: string;
   /** Milliseconds since 1970. */
@@ -25,8 +30,8 @@ export type ApprovalOutcome = 'approved' | 'denied' | 'expired' | 'cancelled';
 
 export type Decision = 'approved' | 'denied';
 
-export interface ApprovalParams {
-  readonly kind: ApprovalKind;
+export interface ApprovalParams<Kind extends string = string> {
+  readonly kind: Kind;
   readonly summary: string;
   readonly lifetimeMs: number;
   readonly code?: string | undefined;
@@ -54,9 +59,9 @@ export type ApprovalEvent =
   | { readonly type: 'added'; readonly approval: Approval }
   | { readonly type: 'settled'; readonly approval: Approval; readonly outcome: ApprovalOutcome };
 
-export interface ApprovalQueue {
+export interface ApprovalQueue<Kind extends string> {
   /** @returns undefined where as many of this kind wait already as may; those with a code are counted by themselves */
-  request(params: ApprovalParams): PendingApproval | undefined;
+  readonly request: (params: ApprovalParams<Kind>) => PendingApproval | undefined;
   /** Oldest first. */
   list(): readonly Approval[];
   /** @throws what `record` throws; a yes that could not be recorded was not given */
@@ -67,24 +72,15 @@ export interface ApprovalQueue {
   close(): void;
 }
 
-/** How many may wait at once: of pairings two for each of the eight invites that can be open. */
-const MAX_PENDING: Readonly<Record<ApprovalKind, number>> = {
-  pairing: 16,
-  tool_permission: 100,
-  spend: 20,
-  high_risk_config: 5,
-};
-
-/** Few, since anybody on the network can ask for one. */
-const MAX_PENDING_CODES = 3;
-
 /** A summary is read by a person; what asks may be a model. */
 const MAX_SUMMARY_CHARACTERS = 1000;
 const MAX_LIFETIME_MS = 24 * 60 * 60 * 1000;
 /** Outcomes that are still known, so that who comes late is told what became of it. */
 const MAX_SETTLED = 256;
 
-interface QueueOptions {
+interface QueueOptions<Kind extends string> {
+  /** As the rooms that ask for approvals declare them. */
+  readonly kinds: Readonly<Record<Kind, ApprovalKindBounds>>;
   readonly now: () => number;
   readonly setTimer: SetTimer;
   /** A random id that no other has. */
@@ -101,7 +97,8 @@ interface Waiting {
   end(outcome: ApprovalOutcome): void;
 }
 
-export function createApprovalQueue({ now, setTimer, newId, record, onError }: QueueOptions): ApprovalQueue {
+export function createApprovalQueue<Kind extends string>(options: QueueOptions<Kind>): ApprovalQueue<Kind> {
+  const { kinds, now, setTimer, newId, record, onError } = options;
   const waiting = new Map<string, Waiting>();
   const settled = new Map<string, ApprovalOutcome>();
   const listeners = new Set<(event: ApprovalEvent) => void>();
@@ -129,21 +126,18 @@ export function createApprovalQueue({ now, setTimer, newId, record, onError }: Q
   return {
     request(params) {
       const alike = [...waiting.values()].filter(({ approval }) => isAlike(approval, params));
-      if (alike.length >= (params.code === undefined ? MAX_PENDING[params.kind] : MAX_PENDING_CODES)) return undefined;
+      if (alike.length >= boundOf(params, kinds[params.kind])) return undefined;
       const approval = approvalOf(params, { id: newId(), createdAt: now() });
       const { id } = approval;
       const answer = Promise.withResolvers<ApprovalOutcome>();
-      const cancelTimer = setTimer(params.lifetimeMs, () => settle(id, 'expired'));
-      const onAbort = (): void => void settle(id, 'cancelled');
-      params.signal?.addEventListener('abort', onAbort, { once: true });
+      const disarm = arm(params, setTimer, (outcome) => settle(id, outcome));
       const end = (outcome: ApprovalOutcome): void => {
-        cancelTimer();
-        params.signal?.removeEventListener('abort', onAbort);
+        disarm();
         answer.resolve(outcome);
       };
       waiting.set(id, { approval, end });
       tell({ type: 'added', approval });
-      if (isClosed || params.signal?.aborted === true) onAbort();
+      if (isClosed || params.signal?.aborted === true) settle(id, 'cancelled');
       return { approval, outcome: answer.promise, confirmCode: () => settle(id, 'approved') ?? 'cancelled' };
     },
     list: () => [...waiting.values()].map(({ approval }) => approval),
@@ -163,6 +157,25 @@ export function createApprovalQueue({ now, setTimer, newId, record, onError }: Q
       isClosed = true;
       for (const id of waiting.keys()) settle(id, 'cancelled');
     },
+  };
+}
+
+function boundOf({ code }: ApprovalParams, { maxPending, maxPendingWithCode = 0 }: ApprovalKindBounds): number {
+  return code === undefined ? maxPending : maxPendingWithCode;
+}
+
+/** @returns what takes the timer and the signal back */
+function arm(
+  { lifetimeMs, signal }: ApprovalParams,
+  setTimer: SetTimer,
+  settle: (outcome: ApprovalOutcome) => void,
+): () => void {
+  const cancelTimer = setTimer(lifetimeMs, () => settle('expired'));
+  const onAbort = (): void => settle('cancelled');
+  signal?.addEventListener('abort', onAbort, { once: true });
+  return () => {
+    cancelTimer();
+    signal?.removeEventListener('abort', onAbort);
   };
 }
 

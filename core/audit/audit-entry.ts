@@ -1,6 +1,6 @@
 /**
- * What the audit log can tell: a closed list of kinds, each with its fields and no others. There is no field for a
- * secret or a prompt, and none of free length.
+ * What the audit log can tell: a closed list of kinds, each with its fields and no others, as the rooms declare them.
+ * There is no field for a secret or a prompt, and none of free length.
  */
 import * as z from 'zod';
 
@@ -10,41 +10,61 @@ const name = z.string().min(1).max(100);
 const label = z.string().max(400);
 const count = z.int().min(0);
 
-const auditEntrySchema = z.discriminatedUnion('kind', [
-  /** `scope` is `master` or an agent's address. */
-  z.strictObject({
-    kind: z.literal('key_created'),
-    kid: name,
-    scope: name,
-    label: label.nullable(),
-    expiresAtS: count.nullable(),
-    isDeviceGrant: z.boolean(),
-  }),
-  z.strictObject({ kind: z.literal('key_revoked'), kid: name }),
-  z.strictObject({ kind: z.literal('device_paired'), deviceId: name, name: label, scope: name }),
-  z.strictObject({ kind: z.literal('device_revoked'), deviceId: name }),
-  z.strictObject({ kind: z.literal('approval_settled'), id: name, approvalKind: name, outcome: name }),
-  /** Never the value. */
-  z.strictObject({ kind: z.literal('setting_changed'), name }),
-  z.strictObject({ kind: z.literal('identity_restored'), address: name }),
-  /** How often callers were turned away for this reason, in about a minute. */
-  z.strictObject({ kind: z.literal('refused'), reason: name, count }),
-  /** Written by the log itself: what stood before this entry was not what it had sealed. */
-  z.strictObject({ kind: z.literal('damage_found') }),
-]);
+/** All that a field may hold. */
+const FIELDS = {
+  name,
+  label,
+  count,
+  'label or null': label.nullable(),
+  'count or null': count.nullable(),
+  flag: z.boolean(),
+} as const;
 
-export type AuditEntry = Readonly<z.output<typeof auditEntrySchema>>;
+type AuditFields = Readonly<Record<string, keyof typeof FIELDS>>;
 
-/** @throws for an entry that is not in the list, or has other fields; that is a fault of ours */
-export function encodeAuditEntry(entry: AuditEntry): string {
-  return JSON.stringify(auditEntrySchema.parse(entry));
+/** Kinds of entries, each with its fields in the order in which they are written. */
+export type AuditEvents = Readonly<Record<string, AuditFields>>;
+
+export type AuditEntryOf<Events extends AuditEvents> = {
+  [Kind in keyof Events]: { readonly kind: Kind } & {
+    readonly [Field in keyof Events[Kind]]: z.output<(typeof FIELDS)[Events[Kind][Field]]>;
+  };
+}[keyof Events];
+
+/** Of any list. */
+export interface AuditEntry {
+  readonly kind: string;
+  readonly [field: string]: string | number | boolean | null;
 }
 
-/** `undefined` for text that `encodeAuditEntry` does not write. */
-export function findAuditEntry(text: string): AuditEntry | undefined {
-  try {
-    return auditEntrySchema.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
+export interface AuditEntryCodec {
+  /** @throws for an entry that is not in the list, or has other fields; that is a fault of ours */
+  encode(entry: AuditEntry): string;
+  /** `undefined` for text that `encode` does not write. */
+  find(text: string): AuditEntry | undefined;
+}
+
+export function createAuditEntryCodec(events: AuditEvents): AuditEntryCodec {
+  const schemas = new Map(Object.entries(events).map(([kind, fields]) => [kind, schemaOf(kind, fields)]));
+  const parse = (entry: unknown): AuditEntry => {
+    const { kind } = z.looseObject({ kind: z.string() }).parse(entry);
+    const schema = schemas.get(kind);
+    if (schema === undefined) throw new TypeError('nobody declares an audit entry of this kind');
+    return schema.parse(entry);
+  };
+  return {
+    encode: (entry) => JSON.stringify(parse(entry)),
+    find(text) {
+      try {
+        return parse(JSON.parse(text));
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+function schemaOf(kind: string, fields: AuditFields) {
+  const values = Object.entries(fields).map(([field, holds]) => [field, FIELDS[holds]] as const);
+  return z.strictObject({ kind: z.literal(kind), ...Object.fromEntries(values) });
 }

@@ -6,7 +6,13 @@
  */
 import type { Database } from '../../storage/database.ts';
 import { EMPTY_HEAD, hashOfRow, isSame, isSealOfHead, sealOfHead, type AuditHead, type Seal } from './audit-chain.ts';
-import { encodeAuditEntry, findAuditEntry, type AuditEntry } from './audit-entry.ts';
+import {
+  createAuditEntryCodec,
+  type AuditEntry,
+  type AuditEntryCodec,
+  type AuditEntryOf,
+  type AuditEvents,
+} from './audit-entry.ts';
 import {
   allRows,
   findHead,
@@ -19,13 +25,16 @@ import {
   type StoredRow,
 } from './audit-table.ts';
 
-export interface AuditLog {
+/** Written by the log itself: what stood before this entry was not what it had sealed. */
+export const auditLogEvents = { damage_found: {} } as const;
+
+export interface AuditLog<Entry> {
   /**
    * Adds an entry: in the caller's transaction where there is one, which should be an immediate one, else in its own.
    * A log that was tampered with is added to all the same, after an entry that says so: its damage is no reason not to
    * revoke a key.
    */
-  append(entry: AuditEntry): void;
+  readonly append: (entry: Entry) => void;
 }
 
 export interface AuditRecord {
@@ -54,18 +63,24 @@ export type AuditFault =
   /** The row says that the log was found damaged when it was written. */
   | 'damage_found';
 
-interface LogOptions {
+interface LogOptions<Events> {
   readonly database: Database;
+  /** The closed list of what can be told. */
+  readonly events: Events;
   readonly seal: Seal;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
 
-export function createAuditLog({ database, seal, now }: LogOptions): AuditLog {
+export function createAuditLog<Events extends AuditEvents & typeof auditLogEvents>(
+  options: LogOptions<Events>,
+): AuditLog<AuditEntryOf<Events>>;
+export function createAuditLog({ database, events, seal, now }: LogOptions<AuditEvents>): AuditLog<AuditEntry> {
+  const codec = createAuditEntryCodec(events);
   const moveHead = (head: AuditHead): void => writeHead(database, { ...head, seal: sealOfHead(head, seal) });
   prepareAuditTables(database, () => moveHead(EMPTY_HEAD));
   const add = (head: AuditHead, entry: AuditEntry): AuditHead => {
-    const row = { seq: head.count + 1, atMs: now(), entry: encodeAuditEntry(entry) };
+    const row = { seq: head.count + 1, atMs: now(), entry: codec.encode(entry) };
     const hash = hashOfRow(head.hash, row);
     insertRow(database, { ...row, hash });
     return { count: row.seq, hash };
@@ -89,19 +104,21 @@ function headToGoOnFrom(database: Database, seal: Seal): { readonly head: AuditH
 
 /** The newest `limit` before `beforeSeq`, newest first. Needs no key, and proves nothing. */
 export function listAuditRecords(
-  database: Database,
+  { database, events }: Pick<LogOptions<AuditEvents>, 'database' | 'events'>,
   { limit, beforeSeq = Number.MAX_SAFE_INTEGER }: { readonly limit: number; readonly beforeSeq?: number },
 ): readonly AuditRecord[] {
   if (!hasAuditTables(database)) return [];
   const rows = newestRows(database, limit, beforeSeq);
-  return rows.map(({ seq, atMs, entry }) => ({ seq, atMs, entry: findAuditEntry(entry) }));
+  const codec = createAuditEntryCodec(events);
+  return rows.map(({ seq, atMs, entry }) => ({ seq, atMs, entry: codec.find(entry) }));
 }
 
 /** Reads the log from its beginning, as it is at this moment, and says whether anything is wrong with it. */
-export function verifyAuditLog(database: Database, seal: Seal): AuditVerdict {
+export function verifyAuditLog({ database, events, seal }: Omit<LogOptions<AuditEvents>, 'now'>): AuditVerdict {
+  const codec = createAuditEntryCodec(events);
   const verify = database.transaction((): AuditVerdict => {
     if (!hasAuditTables(database)) return { intact: true, count: 0 };
-    const rows = checkRows(allRows(database));
+    const rows = checkRows(allRows(database), codec);
     return rows.fault ?? checkHead(database, rows.head, seal);
   });
   return verify.deferred();
@@ -112,21 +129,21 @@ interface CheckedRows {
   readonly fault?: AuditVerdict;
 }
 
-function checkRows(rows: Iterable<StoredRow>): CheckedRows {
+function checkRows(rows: Iterable<StoredRow>, codec: AuditEntryCodec): CheckedRows {
   let head = EMPTY_HEAD;
   for (const row of rows) {
     const seq = head.count + 1;
-    const fault = faultOf(row, head);
+    const fault = faultOf(row, head, codec);
     if (fault !== undefined) return { head, fault: { intact: false, seq, fault } };
     head = { count: seq, hash: row.hash };
   }
   return { head };
 }
 
-function faultOf(row: StoredRow, previous: AuditHead): AuditFault | undefined {
+function faultOf(row: StoredRow, previous: AuditHead, codec: AuditEntryCodec): AuditFault | undefined {
   if (row.seq !== previous.count + 1) return 'missing';
   if (!isSame(row.hash, hashOfRow(previous.hash, row))) return 'changed';
-  const entry = findAuditEntry(row.entry);
+  const entry = codec.find(row.entry);
   if (entry === undefined) return 'unsealed';
   return entry.kind === 'damage_found' ? 'damage_found' : undefined;
 }

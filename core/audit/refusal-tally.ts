@@ -3,7 +3,11 @@
  * knocks a thousand times a second must not be able to fill the disk.
  */
 import type { SetTimer } from '../timer.ts';
+import type { AuditEntryOf } from './audit-entry.ts';
 import type { AuditLog } from './audit-log.ts';
+
+/** How often callers were turned away for this reason, in about a minute. */
+export const refusalAuditEvents = { refused: { reason: 'name', count: 'count' } } as const;
 
 const SUM_MS = 60_000;
 
@@ -15,7 +19,7 @@ export interface RefusalTally {
 }
 
 interface TallyOptions {
-  readonly log: Pick<AuditLog, 'append'>;
+  readonly log: AuditLog<AuditEntryOf<typeof refusalAuditEvents>>;
   readonly setTimer: SetTimer;
   /** When the log could not be written. Nothing is lost: the next minute tries again. */
   readonly onError: (error: unknown) => void;

@@ -55,7 +55,7 @@ export interface DiscoveryOptions {
   readonly crypto: Crypto;
   readonly responder: Pick<Responder, 'answerPairing'>;
   readonly devices: Pick<DeviceRegistry, 'admit' | 'countPairings' | 'find' | 'touch' | 'wasPairedSince'>;
-  readonly approvals: Pick<ApprovalQueue, 'request'>;
+  readonly approvals: Pick<ApprovalQueue<'pairing'>, 'request'>;
   /** GS. */
   readonly publicKey: PublicKey;
   readonly gatewayKey: () => GatewayKey;

@@ -20,7 +20,7 @@ const MAX_WAITING_PER_INVITE = 2;
 export interface DeskOptions {
   readonly devices: Pick<DeviceRegistry, 'redeem' | 'preview' | 'touch'>;
   readonly invites: Pick<InviteRegistry, 'find' | 'close'>;
-  readonly approvals: Pick<ApprovalQueue, 'request'>;
+  readonly approvals: Pick<ApprovalQueue<'pairing'>, 'request'>;
   readonly gatewayKey: () => GatewayKey;
   readonly gatewayFacts: (gatewayKey: GatewayKey) => GatewayFacts;
   /** Milliseconds since 1970. */

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { DhKeyPair } from '../../channel/crypto.ts';
 import { HINT } from '../../channel/hint.ts';
 import type { ServiceClock } from '../../service/start.ts';
+import { approvalKinds } from '../../service/approvals.ts';
 import { createApprovalQueue, type ApprovalEvent, type ApprovalQueue } from '../../core/approvals/approval-queue.ts';
 import { setProcessTimer } from '../../core/timer.ts';
 import { createLiveRequests } from '../../gateway/live-requests.ts';
@@ -62,7 +63,7 @@ const errorOf = (answer: RawAnswer) => [
   (JSON.parse(textOf(answer)) as { error: { code: string } }).error.code,
 ];
 
-function watch(queue: Pick<ApprovalQueue, 'subscribe'>): readonly string[] {
+function watch(queue: Pick<ApprovalQueue<never>, 'subscribe'>): readonly string[] {
   const seen: string[] = [];
   queue.subscribe((event: ApprovalEvent) => seen.push(event.type === 'added' ? 'added' : event.outcome));
   return seen;
@@ -93,6 +94,7 @@ describe('Questions that stay before the owner when whoever asked has left', () 
     'a request that %s: what it asked the owner for is withdrawn',
     async (how) => {
       const approvals = createApprovalQueue({
+        kinds: approvalKinds,
         now: Date.now,
         setTimer: setProcessTimer,
         newId: () => 'the only one',

@@ -14,6 +14,7 @@ import { openOrCreateIdentity } from '../../identity/node/open-identity.ts';
 import { storeOptions } from '../identity/node/home.ts';
 import { isThorough } from '../support/sampling.ts';
 import { runCli } from '../support/server.ts';
+import { auditEvents } from '../../service/audit-events.ts';
 
 const program = fileURLToPath(new URL('../../dist/test/cli/settings-storm-program.js', import.meta.url));
 const ROUNDS = isThorough ? 200 : 20;
@@ -43,7 +44,7 @@ async function storm(name: string, first: number, untilAcknowledged: number): Pr
 function countEntries(): number {
   const database = openDatabase(home);
   try {
-    const entries = listAuditRecords(database, { limit: 1_000_000 }).map(({ entry }) => entry);
+    const entries = listAuditRecords({ database, events: auditEvents }, { limit: 1_000_000 }).map(({ entry }) => entry);
     expect(new Set(entries.map((entry) => JSON.stringify(entry)))).toEqual(
       new Set(['{"kind":"setting_changed","name":"server.port"}']),
     );

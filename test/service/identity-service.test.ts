@@ -13,6 +13,7 @@ import type { Identity } from '../../identity/node/open-identity.ts';
 import { deriveRelayKey } from '../../identity/relay-key.ts';
 import { IdentityError } from '../../identity/node/secret-store.ts';
 import { asAuditKey, asColumnKey, asGatewayKey, asMasterKey } from '../../identity/secret-keys.ts';
+import { auditEvents } from '../../service/audit-events.ts';
 
 const master = asMasterKey(randomBytes(32));
 const identity: Identity = {
@@ -103,7 +104,7 @@ test('those who were turned away before it opened are in the audit log after the
   await service.begin();
   (await service.open()).create({});
   await service.close();
-  expect(listAuditRecords(database, { limit: 9 }).map(({ entry }) => entry)).toMatchObject([
+  expect(listAuditRecords({ database, events: auditEvents }, { limit: 9 }).map(({ entry }) => entry)).toMatchObject([
     { kind: 'refused', reason: 'no_credential', count: 1 },
     { kind: 'refused', reason: 'malformed', count: 2 },
     { kind: 'key_created' },

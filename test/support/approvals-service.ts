@@ -1,12 +1,13 @@
 /** The service inside the test's own process, so that the test can ask for approvals as a tool or a device would. */
 import type { ApprovalParams, PendingApproval } from '../../core/approvals/approval-queue.ts';
+import type { approvalKinds } from '../../service/approvals.ts';
 import { startServiceHere, type ServiceHere } from './service-here.ts';
 
 export { removeHome, temporaryHome } from './service-here.ts';
 
 export interface ApprovalsService extends ServiceHere {
   /** @throws where as many of this kind wait already as may */
-  ask(params?: Partial<ApprovalParams>): PendingApproval;
+  ask(params?: Partial<ApprovalParams<keyof typeof approvalKinds>>): PendingApproval;
 }
 
 export async function startApprovalsService(home: string): Promise<ApprovalsService> {

@@ -3,14 +3,15 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import {
   createApprovalQueue,
   type ApprovalEvent,
-  type ApprovalKind,
   type ApprovalQueue,
   type ApprovalParams,
 } from '../../../core/approvals/approval-queue.ts';
+import { approvalKinds } from '../../../service/approvals.ts';
 import { createFakeTime, type FakeTime } from '../fake-time.ts';
 
 let time: FakeTime;
-let queue: ApprovalQueue;
+type ApprovalKind = keyof typeof approvalKinds;
+let queue: ApprovalQueue<ApprovalKind>;
 let recorded: string[];
 let errors: unknown[];
 let disk: { isFull: boolean };
@@ -22,6 +23,7 @@ beforeEach(() => {
   disk = { isFull: false };
   let ids = 0;
   queue = createApprovalQueue({
+    kinds: approvalKinds,
     now: time.now,
     setTimer: time.setTimer,
     newId: () => `id${++ids}`,
@@ -33,7 +35,7 @@ beforeEach(() => {
   });
 });
 
-const ask = (params: Partial<ApprovalParams> = {}) =>
+const ask = (params: Partial<ApprovalParams<ApprovalKind>> = {}) =>
   queue.request({ kind: 'tool_permission', summary: 'run "ls"', lifetimeMs: 60_000, ...params })!;
 
 describe('an approval', () => {
@@ -161,6 +163,14 @@ describe('how many', () => {
     queue.decide('id1', 'denied');
     expect(ask({ kind, ...params })).toBeDefined();
     expect(queue.list()).toHaveLength(limit + 2);
+  });
+
+  test('a code is given out for kinds that declare it, and for no others', () => {
+    const params = { kind: 'spend', summary: 'a dollar', lifetimeMs: 1000 } as const;
+    expect(queue.request({ ...params, code: '123456' })).toBeUndefined();
+    expect(queue.request(params)).toBeDefined();
+    // @ts-expect-error: nobody declares this kind
+    expect(() => queue.request({ ...params, kind: 'visit' })).toThrow(TypeError);
   });
 
   test('outcomes are remembered: the newest 256', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { EMPTY_HEAD, hashOfRow, sealOfHead, type AuditHead, type Seal } from '../../../core/audit/audit-chain.ts';
-import type { AuditEntry } from '../../../core/audit/audit-entry.ts';
+import { createAuditEntryCodec, type AuditEvents } from '../../../core/audit/audit-entry.ts';
 import {
   createAuditLog,
   listAuditRecords,
@@ -13,6 +13,7 @@ import {
   type AuditLog,
   type AuditVerdict,
 } from '../../../core/audit/audit-log.ts';
+import { auditEvents, type AuditEntry } from '../../../service/audit-events.ts';
 import { openDatabase, type Database } from '../../../storage/database.ts';
 import { createAuditSeal } from '../../../identity/audit-seal.ts';
 import { asAuditKey } from '../../../identity/secret-keys.ts';
@@ -24,7 +25,7 @@ const theirs = createAuditSeal(asAuditKey(new Uint8Array(32).fill(4)));
 let home: string;
 let database: Database;
 let time: number;
-let log: AuditLog;
+let log: AuditLog<AuditEntry>;
 
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), 'postern-audit-'));
@@ -37,8 +38,8 @@ afterEach(() => {
   rmSync(home, { recursive: true, force: true });
 });
 
-const open = (): AuditLog => createAuditLog({ database, seal, now: () => time++ });
-const verify = (): AuditVerdict => verifyAuditLog(database, seal);
+const open = (): AuditLog<AuditEntry> => createAuditLog({ database, events: auditEvents, seal, now: () => time++ });
+const verify = (): AuditVerdict => verifyAuditLog({ database, events: auditEvents, seal });
 const revoked = (kid: string): AuditEntry => ({ kind: 'key_revoked', kid });
 const fill = (count: number): void => {
   for (let number = 1; number <= count; number += 1) log.append(revoked(`k${number}`));
@@ -49,7 +50,7 @@ const tamper = (sql: string, ...values: unknown[]): void => {
   database.prepare(sql).run(...values);
 };
 const kinds = (): readonly (string | undefined)[] =>
-  listAuditRecords(database, { limit: 100 })
+  listAuditRecords({ database, events: auditEvents }, { limit: 100 })
     .map(({ entry }) => entry?.kind)
     .toReversed();
 
@@ -75,11 +76,13 @@ describe('entries', () => {
     expect(verify()).toEqual({ intact: true, count: 0 });
     fill(5);
     expect(verify()).toEqual({ intact: true, count: 5 });
-    expect(listAuditRecords(database, { limit: 2 })).toEqual([
+    expect(listAuditRecords({ database, events: auditEvents }, { limit: 2 })).toEqual([
       { seq: 5, atMs: 1_700_000_000_004, entry: revoked('k5') },
       { seq: 4, atMs: 1_700_000_000_003, entry: revoked('k4') },
     ]);
-    expect(listAuditRecords(database, { limit: 10, beforeSeq: 3 }).map(({ seq }) => seq)).toEqual([2, 1]);
+    expect(
+      listAuditRecords({ database, events: auditEvents }, { limit: 10, beforeSeq: 3 }).map(({ seq }) => seq),
+    ).toEqual([2, 1]);
   });
 
   test('go on after a restart', () => {
@@ -93,7 +96,7 @@ describe('entries', () => {
 
   test('from two processes make one chain', () => {
     const second = openDatabase(home);
-    const other = createAuditLog({ database: second, seal, now: () => time++ });
+    const other = createAuditLog({ database: second, events: auditEvents, seal, now: () => time++ });
     for (let turn = 0; turn < 5; turn += 1) {
       log.append(revoked('mine'));
       other.append(revoked('theirs'));
@@ -127,6 +130,12 @@ describe('entries', () => {
   ])('of another shape are refused: %j', (entry) => {
     expect(() => log.append(entry as AuditEntry)).toThrow();
     expect(verify()).toEqual({ intact: true, count: 0 });
+  });
+
+  test('can be declared with the fields that the log knows, and with no others', () => {
+    // @ts-expect-error: no field holds text of any length
+    const events: AuditEvents = { prompt_seen: { prompt: 'text' } };
+    expect(() => createAuditEntryCodec(events).encode({ kind: 'prompt_seen', prompt: 'hello' })).toThrow();
   });
 
   test('cannot be changed or taken out by a mistake of ours', () => {
@@ -236,7 +245,10 @@ describe('tampering shows, and where', () => {
     tamper("UPDATE audit_log SET entry = '{}' WHERE seq = 2");
     rechain(seal);
     expect(verify()).toEqual({ intact: false, seq: 2, fault: 'unsealed' });
-    expect(listAuditRecords(database, { limit: 1, beforeSeq: 3 })[0]).toMatchObject({ seq: 2, entry: undefined });
+    expect(listAuditRecords({ database, events: auditEvents }, { limit: 1, beforeSeq: 3 })[0]).toMatchObject({
+      seq: 2,
+      entry: undefined,
+    });
   });
 
   test.each([
@@ -294,8 +306,8 @@ describe('tampering shows, and where', () => {
 test('a database that never had a log has an empty one to show', () => {
   const other = mkdtempSync(join(tmpdir(), 'postern-audit-'));
   const bare = openDatabase(other);
-  expect(listAuditRecords(bare, { limit: 10 })).toEqual([]);
-  expect(verifyAuditLog(bare, seal)).toEqual({ intact: true, count: 0 });
+  expect(listAuditRecords({ database: bare, events: auditEvents }, { limit: 10 })).toEqual([]);
+  expect(verifyAuditLog({ database: bare, events: auditEvents, seal })).toEqual({ intact: true, count: 0 });
   bare.close();
   rmSync(other, { recursive: true });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AuditEntry } from '../../../core/audit/audit-entry.ts';
+import type { AuditEntry } from '../../../service/audit-events.ts';
 import { createRefusalTally } from '../../../core/audit/refusal-tally.ts';
 import { createFakeTime } from '../fake-time.ts';
 

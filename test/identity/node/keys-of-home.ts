@@ -1,6 +1,7 @@
 /** The access keys and the audit log of a folder, wired as the program wires them, with a master key that is known. */
 import { randomBytes } from 'node:crypto';
 import { createAuditLog, verifyAuditLog, type AuditVerdict } from '../../../core/audit/audit-log.ts';
+import { auditEvents } from '../../../service/audit-events.ts';
 import { openDatabase, type Database } from '../../../storage/database.ts';
 import { deriveAgentKey } from '../../../identity/agent-key.ts';
 import { createAuditSeal } from '../../../identity/audit-seal.ts';
@@ -18,7 +19,7 @@ export interface KeysOfHome {
 
 export function openKeys(home: string): KeysOfHome {
   const database = openDatabase(home);
-  const audit = createAuditLog({ database, seal, now: Date.now });
+  const audit = createAuditLog({ database, events: auditEvents, seal, now: Date.now });
   const keys = createAccessKeyRegistry({
     database,
     identity: { masterKey: () => master, agentKey: (index) => deriveAgentKey(master, index) },
@@ -26,5 +27,5 @@ export function openKeys(home: string): KeysOfHome {
     randomBytes,
     record: (event) => audit.append(event),
   });
-  return { database, keys, verifyAudit: () => verifyAuditLog(database, seal) };
+  return { database, keys, verifyAudit: () => verifyAuditLog({ database, events: auditEvents, seal }) };
 }

@@ -8,6 +8,7 @@ import { listAuditRecords } from '../../../core/audit/audit-log.ts';
 import { isThorough } from '../../support/sampling.ts';
 import { temporaryHome } from './home.ts';
 import { openKeys } from './keys-of-home.ts';
+import { auditEvents } from '../../../service/audit-events.ts';
 
 const program = fileURLToPath(new URL('../../../dist/test/identity/node/churn-program.js', import.meta.url));
 const ROUNDS = isThorough ? 200 : 20;
@@ -50,7 +51,7 @@ test(`${ROUNDS} times: every key that was acknowledged counts or is revoked, and
       else expect(verdict.counts || verdict.refusal === 'revoked').toBe(true);
     }
     expect(verifyAudit()).toMatchObject({ intact: true });
-    const told = listAuditRecords(database, { limit: 1_000_000 }).map(({ entry }) =>
+    const told = listAuditRecords({ database, events: auditEvents }, { limit: 1_000_000 }).map(({ entry }) =>
       entry?.kind === 'key_created' || entry?.kind === 'key_revoked' ? `${entry.kind} ${entry.kid}` : '',
     );
     const done = keys

@@ -12,6 +12,7 @@ import { findPairingGrant } from '../../../identity/pairing.ts';
 import { isThorough } from '../../support/sampling.ts';
 import { temporaryHome } from './home.ts';
 import { description, deviceKeyOf, gateway, openPairings, type PairingsOfHome } from './pairings-of-home.ts';
+import { auditEvents } from '../../../service/audit-events.ts';
 
 const program = fileURLToPath(new URL('../../../dist/test/identity/node/pairing-program.js', import.meta.url));
 const ROUNDS = isThorough ? 200 : 15;
@@ -76,7 +77,7 @@ function expectWhole({ database, devices, invites, keys, verifyAudit }: Pairings
     expect(devices.findPsk(deviceKeyOf(number)) === undefined).toBe(counting.length === 0);
   }
   expect(verifyAudit()).toMatchObject({ intact: true });
-  const told = listAuditRecords(database, { limit: 1_000_000 }).map(({ entry }) =>
+  const told = listAuditRecords({ database, events: auditEvents }, { limit: 1_000_000 }).map(({ entry }) =>
     entry?.kind === 'device_paired' || entry?.kind === 'device_revoked' ? `${entry.kind} ${entry.deviceId}` : '',
   );
   expect(told.filter((line) => line !== '').toSorted()).toEqual(all.flatMap(eventsOf).toSorted());

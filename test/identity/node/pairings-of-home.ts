@@ -4,6 +4,7 @@ import { deriveInviteKeys } from '../../../channel/invite.ts';
 import { asPublicKey, type InviteSecret, type PublicKey } from '../../../channel/keys.ts';
 import { nobleCrypto } from '../../../channel/noble.ts';
 import { createAuditLog, verifyAuditLog, type AuditVerdict } from '../../../core/audit/audit-log.ts';
+import { auditEvents } from '../../../service/audit-events.ts';
 import { openDatabase, type Database } from '../../../storage/database.ts';
 import { deriveAgentKey } from '../../../identity/agent-key.ts';
 import { createAuditSeal } from '../../../identity/audit-seal.ts';
@@ -46,7 +47,7 @@ interface Opening {
 
 export function openPairings(home: string, { now = Date.now, onDeviceEvent }: Opening = {}): PairingsOfHome {
   const database = openDatabase(home);
-  const audit = createAuditLog({ database, seal, now });
+  const audit = createAuditLog({ database, events: auditEvents, seal, now });
   const common = { database, identity, now, randomBytes };
   const keys = createAccessKeyRegistry({ ...common, record: (event) => audit.append(event) });
   const record = (event: DeviceEvent): void => {
@@ -61,7 +62,7 @@ export function openPairings(home: string, { now = Date.now, onDeviceEvent }: Op
     keys,
     devices: createDeviceRegistry({ ...common, keys, record, onError }),
     invites: createInviteRegistry(common),
-    verifyAudit: () => verifyAuditLog(database, seal),
+    verifyAudit: () => verifyAuditLog({ database, events: auditEvents, seal }),
   };
 }
 

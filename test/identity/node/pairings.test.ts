@@ -19,6 +19,7 @@ import {
   openPairings,
   type PairingsOfHome,
 } from './pairings-of-home.ts';
+import { auditEvents } from '../../../service/audit-events.ts';
 
 const START_MS = 1_700_000_000_500;
 const START_S = 1_700_000_000;
@@ -61,7 +62,7 @@ function pairNew(deviceKey = phone, params: InviteParams = {}) {
 }
 
 const auditKinds = (): readonly string[] =>
-  listAuditRecords(pairings.database, { limit: 1000 })
+  listAuditRecords({ database: pairings.database, events: auditEvents }, { limit: 1000 })
     .map(({ entry }) => entry!.kind)
     .toReversed();
 
