@@ -14,7 +14,7 @@ import { ANSWER_HEADERS } from './guard.ts';
 import { createServer } from './http/node-http.ts';
 import { answerMalformed } from './malformed-request.ts';
 import { toOriginForm } from './request-target.ts';
-import type { ConnectionCounts } from './route.ts';
+import type { ConnectionCounts } from './metrics.ts';
 import type { StyleHints } from './wire/dialects.ts';
 
 /** Longer than the 60 s after which common clients and proxies give up an idle connection by themselves. */

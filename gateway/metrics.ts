@@ -3,8 +3,8 @@
  * ids of installed models, statuses. What a client made up never becomes one.
  */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Inference } from '../core/inference/inference.ts';
 import type { RequestEntry } from './request-log/request-entry.ts';
-import type { Route, ServerControl, Services } from './route.ts';
 
 /** In seconds: a list of models at one end, a long answer at the other. */
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -22,10 +22,16 @@ export interface Metrics {
   text(): Promise<string>;
 }
 
+export interface ConnectionCounts {
+  /** Requests being answered now. */
+  readonly requests: number;
+  readonly sockets: number;
+}
+
 export interface MetricsSources {
-  readonly inference: Pick<Services['inference'], 'status'>;
-  readonly connections: ServerControl['connections'];
-  readonly routes: readonly Pick<Route, 'method' | 'path'>[];
+  readonly inference: Pick<Inference, 'status'>;
+  readonly connections: () => ConnectionCounts;
+  readonly routes: readonly { readonly method: string; readonly path: string }[];
 }
 
 export function createMetrics(sources: MetricsSources): Metrics {

@@ -13,7 +13,7 @@ import type { GatewayKey } from '../identity/secret-keys.ts';
 import type { AccessKeySource } from './access-key-source.ts';
 import type { ApprovalFeed } from './approval-feed.ts';
 import type { Caller } from './caller.ts';
-import type { Metrics } from './metrics.ts';
+import type { ConnectionCounts, Metrics } from './metrics.ts';
 import type { AccessClass, AgentReach } from './policy.ts';
 import type { Relays } from './relays.ts';
 import type { RequestLog } from './request-log/request-log.ts';
@@ -111,10 +111,4 @@ export interface ServerControl {
   channelFailedAtMs(): number | undefined;
   /** Begins a clean shutdown; returns at once. */
   shutDown(): void;
-}
-
-export interface ConnectionCounts {
-  /** Requests being answered now. */
-  readonly requests: number;
-  readonly sockets: number;
 }

@@ -4,7 +4,7 @@ import { concatBytes } from '../../channel/bytes.ts';
 import type { CallHead, CallReference, HeaderList, RequestHead } from '../../channel/head.ts';
 import type { Database } from '../../storage/database.ts';
 import type { SetTimer } from '../../core/timer.ts';
-import type { DeviceRecord } from '../../identity/node/device-registry.ts';
+import type { DeviceRecord } from '../../identity/node/device-table.ts';
 import { CONFIRM_PATH, encodeGatewayFacts, HOME_PATH } from '../../identity/pairing.ts';
 import type { Pairings } from '../access-key-source.ts';
 import { outwardError, RequestError } from '../errors.ts';

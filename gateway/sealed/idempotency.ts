@@ -8,7 +8,7 @@ import type { CallReference, HeaderList, RequestHead } from '../../channel/head.
 import { asSessionId } from '../../channel/keys.ts';
 import { migrate, type Database } from '../../storage/database.ts';
 import { findDiskFault } from '../../storage/disk-fault.ts';
-import { createUnwrittenActions } from './unwritten-actions.ts';
+import { createUnwrittenActions, type Action, type BegunBefore } from './unwritten-actions.ts';
 
 /** 125 minutes: a session takes calls for 120. */
 export const KEPT_MS = 125 * 60_000;
@@ -28,18 +28,6 @@ const MIGRATIONS = [
    ) STRICT, WITHOUT ROWID;
    CREATE INDEX sealed_actions_by_time ON sealed_actions (begun_at_ms);`,
 ];
-
-export interface Action {
-  readonly deviceId: string;
-  readonly key: Uint8Array;
-  readonly requestHash: Uint8Array;
-  readonly call: CallReference;
-  /** It is begun even where the disk takes no note of it: a repeat after a restart would do no harm. */
-  readonly mayBeForgotten: boolean;
-}
-
-/** What is remembered of one. */
-export type BegunBefore = Pick<Action, 'requestHash' | 'call'>;
 
 export type IdempotencyResult =
   | { readonly result: 'new' }

@@ -1,6 +1,18 @@
 /** What devices have begun while the disk took no note of it, in memory: for as long as the disk would have, and this run. */
 import { bytesToHex } from '@noble/hashes/utils.js';
-import type { Action, BegunBefore } from './idempotency.ts';
+import type { CallReference } from '../../channel/head.ts';
+
+export interface Action {
+  readonly deviceId: string;
+  readonly key: Uint8Array;
+  readonly requestHash: Uint8Array;
+  readonly call: CallReference;
+  /** It is begun even where the disk takes no note of it: a repeat after a restart would do no harm. */
+  readonly mayBeForgotten: boolean;
+}
+
+/** What is remembered of one. */
+export type BegunBefore = Pick<Action, 'requestHash' | 'call'>;
 
 export interface UnwrittenActions {
   find(action: Pick<Action, 'deviceId' | 'key'>): BegunBefore | undefined;

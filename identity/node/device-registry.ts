@@ -3,83 +3,27 @@ import type { Psk, PublicKey, RoutingId } from '../../channel/keys.ts';
 import { asPsk } from '../../channel/keys.ts';
 import { nobleCrypto } from '../../channel/noble.ts';
 import { deriveRelayTag } from '../../channel/relay-tag.ts';
-import { isLabel, type Scope } from '../access-claims.ts';
-import type { DeviceDescription, GatewayFacts } from '../pairing.ts';
-import { createColumnCipher, type RandomBytes } from '../sealed-column.ts';
+import { isLabel } from '../access-claims.ts';
+import { createColumnCipher } from '../sealed-column.ts';
 import type { AccessKeyRegistry } from './access-key-registry.ts';
-import type { Database } from '../../storage/database.ts';
-import { createDeviceTable, pskPlace, recordOf, type DeviceRow, type DeviceTable } from './device-table.ts';
+import {
+  createDeviceTable,
+  pskPlace,
+  recordOf,
+  type DeviceRecord,
+  type DeviceRow,
+  type DeviceTable,
+} from './device-table.ts';
 import { createInviteTable, type InviteTable } from './invite-table.ts';
-import { createAdmission } from './new-device.ts';
+import { createDirectPairing, type DeviceEvent, type DevicePairingOptions, type DirectPairing } from './new-device.ts';
 import { UNKNOWN_REVOCATION, type Revocation } from './key-revocation.ts';
 import type { Identity } from './open-identity.ts';
-import { createRedemption } from './redemption.ts';
+import { createRedemption, type InviteRedemption } from './redemption.ts';
 
 /** How exactly the time of its last visit is kept: a write for each call would be too many. */
 const LAST_SEEN_STEP_S = 60;
 
-export interface DeviceRecord {
-  readonly id: string;
-  /** CS. */
-  readonly staticKey: PublicKey;
-  /** Of the access key that is its grant: the device counts for as long as that key does. */
-  readonly kid: string;
-  readonly scope: Scope;
-  readonly agentIndex: number | undefined;
-  readonly name: string;
-  readonly platform: string;
-  readonly model: string | undefined;
-  /** Of the pairing; a lower one is refused for this device. */
-  readonly protocolVersion: number;
-  /** All times in seconds since 1970. */
-  readonly pairedAtS: number;
-  /** To the minute. */
-  readonly lastSeenAtS: number | undefined;
-  readonly lastPath: 'lan' | 'relay' | undefined;
-  readonly revokedAtS: number | undefined;
-}
-
-export interface Admission {
-  /** For the device: an encoded `PairingGrant`. */
-  readonly answer: Uint8Array;
-  readonly device: DeviceRecord;
-}
-
-export type Redemption =
-  /** The answer is stored: the same key gets the same one until the invite expires. */
-  | ({ readonly result: 'paired' } & Admission)
-  | ({ readonly result: 'repeated' } & Admission)
-  /** Another device was there first. */
-  | { readonly result: 'used' }
-  /** Expired or closed, its device was revoked, or the same key was paired after the invite was made. */
-  | { readonly result: 'over' };
-
-export interface DeviceParams {
-  /** CS, which the pairing handshake has proved. */
-  readonly deviceKey: PublicKey;
-  readonly description: DeviceDescription;
-  readonly gateway: GatewayFacts;
-}
-
-export interface RedemptionParams extends DeviceParams {
-  /** `inviteId` in hexadecimal. */
-  readonly inviteId: string;
-}
-
-export interface DeviceRegistry {
-  /**
-   * Pairs a device: the device, its grant, the used invite, the audit entry and the stored answer are one transaction.
-   * Synchronous, so that of two devices at once one wins.
-   */
-  redeem(params: RedemptionParams): Redemption;
-  /** What `redeem` would say before anything is made; `new` for a device that would be paired. */
-  preview(inviteId: string, deviceKey: PublicKey): 'new' | Exclude<Redemption['result'], 'paired'>;
-  /**
-   * Pairs a device without an invite, which another way of proving itself stands for: the device, its grant and the audit
-   * entry are one transaction. What it is told is not kept.
-   * @param agentIndex the agent that it will be good for; every one, where none is named
-   */
-  admit(params: DeviceParams, agentIndex: number | undefined): Admission;
+export interface DeviceRegistry extends InviteRedemption, DirectPairing {
   /** How many were ever paired. */
   countPairings(): number;
   /** Whether this key was paired after the first `before` pairings, and may be revoked by now. */
@@ -103,22 +47,11 @@ export interface DeviceRegistry {
   touch(device: Pick<DeviceRecord, 'id' | 'lastSeenAtS'>, path: 'lan' | 'relay'): void;
 }
 
-/** What happened to a device, for the audit log. */
-export type DeviceEvent =
-  | { readonly kind: 'device_paired'; readonly deviceId: string; readonly name: string; readonly scope: Scope }
-  | { readonly kind: 'device_revoked'; readonly deviceId: string };
-
-export interface DeviceRegistryOptions {
-  readonly database: Database;
+export interface DeviceRegistryOptions extends DevicePairingOptions {
   readonly identity: Pick<Identity, 'columnKey'>;
   readonly keys: Pick<AccessKeyRegistry, 'create' | 'revoke' | 'isRefused' | 'markRevoked' | 'endUnder' | 'join'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  readonly randomBytes: RandomBytes;
-  /** Called inside the transaction of what it tells; where it throws, nothing happened. */
-  readonly record: (event: DeviceEvent) => void;
-  /** What went on under the grant that a new pairing replaced did not end as it should. */
-  readonly onError: (error: unknown) => void;
 }
 
 /** From here on, a device goes with its grant: `keys.revoke` of the one revokes the other. */
@@ -151,7 +84,7 @@ export function createDeviceRegistry(options: DeviceRegistryOptions): DeviceRegi
     recordOf(keys.isRefused(row.kid) ? { ...row, revokedAtS: row.revokedAtS ?? nowS() } : row);
   return {
     ...createRedemption({ ...options, devices, invites, cipher, nowS }),
-    ...createAdmission({ ...options, devices, cipher, nowS }),
+    ...createDirectPairing({ ...options, devices, cipher, nowS }),
     countPairings: () => devices.lastOrdinal(),
     wasPairedSince: (deviceKey, before) => devices.lastOrdinalOf(deviceKey) > before,
     find: (id) => orUndefined(devices.find(id), deviceOf),

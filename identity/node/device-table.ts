@@ -2,11 +2,32 @@
  * What is kept of paired devices. Whether one still counts stands in the row of its grant, which is read with its own:
  * no second mark could disagree with that one.
  */
-import { asPublicKey } from '../../channel/keys.ts';
+import { asPublicKey, type PublicKey } from '../../channel/keys.ts';
+import type { Scope } from '../access-claims.ts';
 import type { ColumnPlace } from '../sealed-column.ts';
 import { migrate, type Database } from '../../storage/database.ts';
 import { scopeOfRow } from './access-key-table.ts';
-import type { DeviceRecord } from './device-registry.ts';
+
+export interface DeviceRecord {
+  readonly id: string;
+  /** CS. */
+  readonly staticKey: PublicKey;
+  /** Of the access key that is its grant: the device counts for as long as that key does. */
+  readonly kid: string;
+  readonly scope: Scope;
+  readonly agentIndex: number | undefined;
+  readonly name: string;
+  readonly platform: string;
+  readonly model: string | undefined;
+  /** Of the pairing; a lower one is refused for this device. */
+  readonly protocolVersion: number;
+  /** All times in seconds since 1970. */
+  readonly pairedAtS: number;
+  /** To the minute. */
+  readonly lastSeenAtS: number | undefined;
+  readonly lastPath: 'lan' | 'relay' | undefined;
+  readonly revokedAtS: number | undefined;
+}
 
 export interface DeviceRow {
   readonly id: string;

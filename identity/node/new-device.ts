@@ -1,21 +1,58 @@
 /** What makes a device one that counts, whatever it came with: its row, its grant and what it is told. */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { PROTOCOL_VERSION } from '../../channel/envelope.ts';
-import { asPsk, KEY_BYTES } from '../../channel/keys.ts';
-import { isLabel, MAX_LABEL_CHARACTERS } from '../access-claims.ts';
-import { encodePairingGrant, type DeviceDescription } from '../pairing.ts';
-import type { ColumnCipher } from '../sealed-column.ts';
+import { asPsk, KEY_BYTES, type PublicKey } from '../../channel/keys.ts';
+import type { Database } from '../../storage/database.ts';
+import { isLabel, MAX_LABEL_CHARACTERS, type Scope } from '../access-claims.ts';
+import { encodePairingGrant, type DeviceDescription, type GatewayFacts } from '../pairing.ts';
+import type { ColumnCipher, RandomBytes } from '../sealed-column.ts';
 import type { AccessKeyRegistry } from './access-key-registry.ts';
-import type { DeviceRegistry, DeviceRegistryOptions, DeviceParams, Admission } from './device-registry.ts';
-import { pskPlace, recordOf, type DeviceTable } from './device-table.ts';
+import { pskPlace, recordOf, type DeviceRecord, type DeviceTable } from './device-table.ts';
 
 const DEVICE_ID_BYTES = 8;
 const BEARER_MARK = ' (bearer)';
 
-export interface NewDeviceOptions extends DeviceRegistryOptions {
+export interface PairedDevice {
+  /** For the device: an encoded `PairingGrant`. */
+  readonly answer: Uint8Array;
+  readonly device: DeviceRecord;
+}
+
+export interface DeviceParams {
+  /** CS, which the pairing handshake has proved. */
+  readonly deviceKey: PublicKey;
+  readonly description: DeviceDescription;
+  readonly gateway: GatewayFacts;
+}
+
+/** What happened to a device, for the audit log. */
+export type DeviceEvent =
+  | { readonly kind: 'device_paired'; readonly deviceId: string; readonly name: string; readonly scope: Scope }
+  | { readonly kind: 'device_revoked'; readonly deviceId: string };
+
+export interface DevicePairingOptions {
+  readonly database: Database;
+  readonly keys: Pick<AccessKeyRegistry, 'create' | 'markRevoked' | 'endUnder'>;
+  readonly randomBytes: RandomBytes;
+  /** Called inside the transaction of what it tells; where it throws, nothing happened. */
+  readonly record: (event: DeviceEvent) => void;
+  /** What went on under the grant that a new pairing replaced did not end as it should. */
+  readonly onError: (error: unknown) => void;
+}
+
+export interface NewDeviceOptions extends DevicePairingOptions {
   readonly devices: DeviceTable;
   readonly cipher: ColumnCipher;
   readonly nowS: () => number;
+}
+
+export interface DirectPairing {
+  /**
+   * Pairs a device without an invite, which another way of proving itself stands for: the device, its grant and the audit
+   * entry are one transaction. What it is told is not kept.
+   * @param agentIndex the agent that it will be good for; every one, where none is named
+   */
+  admit(params: DeviceParams, agentIndex: number | undefined): PairedDevice;
 }
 
 /** What the owner lets a device have. */
@@ -25,13 +62,13 @@ export interface DeviceTerms {
   readonly withBearerKey: boolean;
 }
 
-interface NewDevice extends Admission {
+interface NewDevice extends PairedDevice {
   /** The keys that count no more. */
   readonly replaced: readonly string[];
 }
 
 /** Pairs a device that the owner has let in by something else than an invite. */
-export function createAdmission(options: NewDeviceOptions): Pick<DeviceRegistry, 'admit'> {
+export function createDirectPairing(options: NewDeviceOptions): DirectPairing {
   const admit = options.database.transaction((params: DeviceParams, terms: DeviceTerms) =>
     addDevice(params, terms, options),
   );

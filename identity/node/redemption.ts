@@ -1,18 +1,50 @@
 /** Makes a device out of an invite, or tells the device that used it what it was told before. */
 import { equalBytes } from '../../channel/bytes.ts';
 import type { PublicKey } from '../../channel/keys.ts';
-import type { DeviceRegistry, Redemption, RedemptionParams } from './device-registry.ts';
 import { recordOf } from './device-table.ts';
 import { placeOf, type InviteRow, type InviteTable } from './invite-table.ts';
-import { addDevice, endReplaced, assertValid, type NewDeviceOptions } from './new-device.ts';
+import {
+  addDevice,
+  endReplaced,
+  assertValid,
+  type DeviceParams,
+  type NewDeviceOptions,
+  type PairedDevice,
+} from './new-device.ts';
+
+export type Redemption =
+  /** The answer is stored: the same key gets the same one until the invite expires. */
+  | ({ readonly result: 'paired' } & PairedDevice)
+  | ({ readonly result: 'repeated' } & PairedDevice)
+  /** Another device was there first. */
+  | { readonly result: 'used' }
+  /** Expired or closed, its device was revoked, or the same key was paired after the invite was made. */
+  | { readonly result: 'over' };
+
+export interface RedemptionParams extends DeviceParams {
+  /** `inviteId` in hexadecimal. */
+  readonly inviteId: string;
+}
+
+type Preview = 'new' | Exclude<Redemption['result'], 'paired'>;
+
+export interface InviteRedemption {
+  /**
+   * Pairs a device: the device, its grant, the used invite, the audit entry and the stored answer are one transaction.
+   * Synchronous, so that of two devices at once one wins.
+   */
+  redeem(params: RedemptionParams): Redemption;
+  /** What `redeem` would say before anything is made; `new` for a device that would be paired. */
+  preview(inviteId: string, deviceKey: PublicKey): Preview;
+}
 
 interface RedemptionOptions extends NewDeviceOptions {
   readonly invites: InviteTable;
 }
 
-export function createRedemption(options: RedemptionOptions): Pick<DeviceRegistry, 'redeem' | 'preview'> {
+export function createRedemption(options: RedemptionOptions): InviteRedemption {
   const { database, devices, invites, nowS } = options;
-  const previewFor = (invite: InviteRow | undefined, deviceKey: PublicKey): ReturnType<DeviceRegistry['preview']> => {
+  const previewFor = (invite: InviteRow | undefined, deviceKey: PublicKey): Preview => {
     const previewed = preview(invite, deviceKey, nowS());
     if (invite === undefined || previewed !== 'new') return previewed;
     // A confirmation that somebody held back must neither replace what came after it, nor bring back what was revoked.
@@ -41,11 +73,7 @@ export function createRedemption(options: RedemptionOptions): Pick<DeviceRegistr
 const OVER: Redemption = { result: 'over' };
 const USED: Redemption = { result: 'used' };
 
-function preview(
-  invite: InviteRow | undefined,
-  deviceKey: PublicKey,
-  atS: number,
-): ReturnType<DeviceRegistry['preview']> {
+function preview(invite: InviteRow | undefined, deviceKey: PublicKey, atS: number): Preview {
   if (invite === undefined || invite.closedAtS !== null || atS >= invite.expiresAtS) return 'over';
   if (invite.usedBy === null) return 'new';
   return equalBytes(invite.usedBy, deviceKey) ? 'repeated' : 'used';

@@ -124,6 +124,9 @@ const ROOMS: Readonly<Record<string, Room>> = {
   },
 };
 
+/** What a file imports, types included: the files of our own, by their paths from the root. */
+type ImportsByFile = ReadonlyMap<string, readonly string[]>;
+
 interface Import {
   readonly file: string;
   readonly specifier: string;
@@ -163,11 +166,50 @@ function violation({ file, specifier }: Import): string | undefined {
   return `${file} imports ${specifier} (${to ?? 'outside every room'}): ${room.why}`;
 }
 
+function importsByFile(): ImportsByFile {
+  const files = [...new Set(Object.keys(ROOMS).flatMap(sourceFiles))];
+  return new Map(
+    files.map((file) => {
+      const imports = importsOf(file, readFileSync(join(root, file), 'utf8'));
+      const own = imports.filter(({ specifier }) => specifier.startsWith('.'));
+      return [file, own.map(({ specifier }) => join(dirname(file), specifier))];
+    }),
+  );
+}
+
+/** Files that import each other, if only over others: those left when whatever imports none of the rest is taken away. */
+function circleIn(imports: ImportsByFile): readonly string[] {
+  const rest = new Map(imports);
+  for (let before = -1; before !== rest.size;) {
+    before = rest.size;
+    const imported = new Set([...rest.values()].flat());
+    for (const [file, own] of rest) if (!imported.has(file) || !own.some((other) => rest.has(other))) rest.delete(file);
+  }
+  return [...rest.keys()];
+}
+
 test.each(Object.keys(ROOMS))('%s has files, and imports only what it may', (room) => {
   const files = sourceFiles(room).filter((file) => roomOf(file) === room);
   expect(files.length, `${room} is empty: take it out of the table`).toBeGreaterThan(0);
   const imports = files.flatMap((file) => importsOf(file, readFileSync(join(root, file), 'utf8')));
   expect(imports.map(violation).filter((found) => found !== undefined)).toEqual([]);
+});
+
+test('no files import each other, not even for their types', () => {
+  expect(circleIn(importsByFile())).toEqual([]);
+});
+
+test('a planted circle is found, and what merely leads there is not in it', () => {
+  const circle = circleIn(
+    new Map([
+      ['main.ts', ['a.ts']],
+      ['a.ts', ['b.ts', 'leaf.ts']],
+      ['b.ts', ['c.ts']],
+      ['c.ts', ['a.ts']],
+      ['leaf.ts', []],
+    ]),
+  );
+  expect(circle).toEqual(['a.ts', 'b.ts', 'c.ts']);
 });
 
 test('every folder with product code is in the table', () => {

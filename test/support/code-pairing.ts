@@ -2,7 +2,7 @@
 import { expect, onTestFinished } from 'vitest';
 import type { PairedDevice, SecretStorage } from '../../clients/sdk/index.ts';
 import { pairByCode } from '../../clients/sdk/pair-by-code.ts';
-import type { DeviceRecord } from '../../identity/node/device-registry.ts';
+import type { DeviceRecord } from '../../identity/node/device-table.ts';
 import { standBetween, type Between, type Meddle } from './between.ts';
 import { codesAt } from './raw-discovery.ts';
 import { removeHome, startServiceHere, temporaryHome, type ServiceHere } from './service-here.ts';

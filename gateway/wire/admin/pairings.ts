@@ -1,7 +1,7 @@
 /** Invites and devices as `/admin/invites`, `/admin/devices` and the command line show them. */
 import * as z from 'zod';
 import { isLabel, MAX_LABEL_CHARACTERS } from '../../../identity/access-claims.ts';
-import type { DeviceRecord } from '../../../identity/node/device-registry.ts';
+import type { DeviceRecord } from '../../../identity/node/device-table.ts';
 import {
   MAX_INVITE_LIFETIME_S,
   MIN_INVITE_LIFETIME_S,

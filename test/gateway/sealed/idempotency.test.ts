@@ -11,9 +11,9 @@ import {
   startRequestHash,
   KEPT_MS,
   MAX_ACTIONS,
-  type Action,
   type Actions,
 } from '../../../gateway/sealed/idempotency.ts';
+import type { Action } from '../../../gateway/sealed/unwritten-actions.ts';
 import { createFakeTime } from '../../core/fake-time.ts';
 import { runs } from '../../support/sampling.ts';
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { findBase64url } from '../../../channel/base64url.ts';
 import { listAuditRecords } from '../../../core/audit/audit-log.ts';
-import type { DeviceRecord } from '../../../identity/node/device-registry.ts';
+import type { DeviceRecord } from '../../../identity/node/device-table.ts';
 import type { InviteRecord } from '../../../identity/node/invite-registry.ts';
 import { findPairingGrant } from '../../../identity/pairing.ts';
 import { isThorough } from '../../support/sampling.ts';
