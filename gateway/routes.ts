@@ -24,7 +24,10 @@ import { openApi } from './routes/openapi.ts';
 import { ollamaPs, ollamaShow, ollamaTags, ollamaVersion } from './routes/inference/ollama-models.ts';
 import { pairChallenge } from './routes/channel/pair-challenge.ts';
 import { clearRequests, listRequests } from './routes/admin/request-log.ts';
-import { createResponse, deleteResponse, getResponse, listInputItems } from './routes/inference/responses.ts';
+import { compactResponse } from './routes/responses/compact.ts';
+import { createResponse } from './routes/responses/create.ts';
+import { countInputTokens } from './routes/responses/input-tokens.ts';
+import { deleteResponse, getResponse, listInputItems } from './routes/responses/stored.ts';
 import { pairByCode, pairInvite, secureCall, secureSession } from './routes/channel/secure.ts';
 
 /** A row of the contract whose part of the service does not exist yet. */
@@ -65,6 +68,8 @@ export const routes: readonly Route[] = [
   chatCompletions,
   completions,
   createResponse,
+  countInputTokens,
+  compactResponse,
   getResponse,
   deleteResponse,
   listInputItems,

@@ -36,6 +36,10 @@ export function expectValidResponse(body: unknown): void {
   expectValid('ResponseResource', body);
 }
 
+export function expectValidCompaction(body: unknown): void {
+  expectValid('CompactResource', body);
+}
+
 export function expectValidItem(item: unknown): void {
   expectValid('ItemField', item);
 }

@@ -9,7 +9,8 @@ import * as z from 'zod';
 import type { Steps } from '../../../core/steps.ts';
 import { RequestError } from '../../errors.ts';
 import { MAX_NAMESPACE_LENGTH } from './tools.ts';
-import { itemId, outputText, type ContentPart, type Item } from './items.ts';
+import { itemId, outputText, type ContentPart, type Item, type ReasoningItem } from './items.ts';
+import { decodeOpaqueText } from './opaque-text.ts';
 
 const inputTextPart = z.object({ type: z.literal(['input_text', 'text']), text: z.string() });
 const outputTextPart = z.object({ type: z.literal('output_text'), text: z.string() });
@@ -50,6 +51,7 @@ const messageSchema = z.discriminatedUnion(
     z.object({
       ...messageFields,
       role: z.literal('assistant'),
+      phase: z.enum(['commentary', 'final_answer']).nullish(),
       content: z.union([z.string(), z.array(assistantPartSchema)]),
     }),
   ],
@@ -77,6 +79,15 @@ const reasoningSchema = z.object({
   id: ownId,
   summary: z.array(z.object({ type: z.literal('summary_text'), text: z.string() })).nullish(),
   content: z.array(z.object({ type: z.literal(['reasoning_text', 'text']), text: z.string() })).nullish(),
+  encrypted_content: z.string().nullish(),
+});
+
+const compactionSchema = z.object({
+  type: z.literal('compaction'),
+  id: ownId,
+  encrypted_content: z.string().refine((content) => decodeOpaqueText(content) !== undefined, {
+    error: 'expected what /responses/compact made here',
+  }),
 });
 
 const HOSTED_ITEM_TYPES = [
@@ -102,7 +113,13 @@ const HOSTED_ITEM_TYPES = [
   'web_search_call',
 ] as const;
 
-const writtenOutSchemas = [messageSchema, functionCallSchema, functionCallOutputSchema, reasoningSchema] as const;
+const writtenOutSchemas = [
+  messageSchema,
+  functionCallSchema,
+  functionCallOutputSchema,
+  reasoningSchema,
+  compactionSchema,
+] as const;
 type WrittenOut = z.output<(typeof writtenOutSchemas)[number]>;
 
 export const inputItemSchema = z.preprocess(
@@ -202,8 +219,10 @@ export function parseKeptItems(value: unknown): Item[] {
 function keptItem(item: WrittenOut, newId: string): Item {
   const id = item.id ?? newId;
   switch (item.type) {
-    case 'message':
-      return { type: 'message', id, status: 'completed', role: item.role, content: keptContent(item) };
+    case 'message': {
+      const phase = item.role === 'assistant' && item.phase != null ? { phase: item.phase } : {};
+      return { type: 'message', id, status: 'completed', role: item.role, ...phase, content: keptContent(item) };
+    }
     case 'function_call': {
       const { call_id, name, namespace, arguments: text } = item;
       const group = namespace == null ? {} : { namespace };
@@ -213,11 +232,23 @@ function keptItem(item: WrittenOut, newId: string): Item {
       const output = typeof item.output === 'string' ? item.output : item.output.map((part) => keptPart(part, 'user'));
       return { type: 'function_call_output', id, status: 'completed', call_id: item.call_id, output };
     }
-    case 'reasoning': {
-      const content = (item.content ?? []).map(({ text }) => ({ type: 'reasoning_text' as const, text }));
-      return { type: 'reasoning', id, summary: item.summary ?? [], ...(content.length > 0 ? { content } : {}) };
-    }
+    case 'reasoning':
+      return { type: 'reasoning', id, summary: item.summary ?? [], ...keptThoughts(item) };
+    case 'compaction':
+      return { type: 'compaction', id, encrypted_content: item.encrypted_content };
   }
+}
+
+/** Of two forms of one thing the one that everybody can read, and nothing of what nobody here can. */
+function keptThoughts({
+  content,
+  encrypted_content: opaque,
+}: z.output<typeof reasoningSchema>): Pick<ReasoningItem, 'content'> {
+  if (content != null && content.length > 0) {
+    return { content: content.map(({ text }) => ({ type: 'reasoning_text', text })) };
+  }
+  const text = opaque == null ? undefined : decodeOpaqueText(opaque);
+  return text === undefined ? {} : { content: [{ type: 'reasoning_text', text }] };
 }
 
 function keptContent({ role, content }: z.output<typeof messageSchema>): ContentPart[] {

@@ -24,6 +24,8 @@ export interface MessageItem {
   readonly id: string;
   readonly status: ItemStatus;
   readonly role: 'user' | 'assistant' | 'system' | 'developer';
+  /** Of what an assistant said: on the way to its answer, or the answer. Kept as its client sent it. */
+  readonly phase?: 'commentary' | 'final_answer';
   readonly content: readonly ContentPart[];
 }
 
@@ -52,10 +54,20 @@ export interface ReasoningItem {
   readonly id: string;
   readonly summary: readonly { readonly type: 'summary_text'; readonly text: string }[];
   readonly content?: readonly { readonly type: 'reasoning_text'; readonly text: string }[];
+  /** The thoughts once more, where the request asked for them (`include`): see `opaque-text.ts`. */
+  readonly encrypted_content?: string;
+}
+
+/** Stands for what was said before a conversation was compacted. */
+export interface CompactionItem {
+  readonly type: 'compaction';
+  readonly id: string;
+  /** The summary: see `opaque-text.ts`. */
+  readonly encrypted_content: string;
 }
 
 /** Of these and nothing else a conversation consists. */
-export type Item = MessageItem | FunctionCallItem | FunctionCallOutputItem | ReasoningItem;
+export type Item = MessageItem | FunctionCallItem | FunctionCallOutputItem | ReasoningItem | CompactionItem;
 
 export function outputText(text: string): OutputText {
   return { type: 'output_text', text, annotations: [], logprobs: [] };
@@ -66,6 +78,7 @@ const ID_PREFIXES: Readonly<Record<Item['type'], string>> = {
   function_call: 'fc',
   function_call_output: 'fco',
   reasoning: 'rs',
+  compaction: 'cmp',
 };
 
 /** How a response and all its items are named: `resp_<key>`, and for each item `<prefix>_<key><number>`. */

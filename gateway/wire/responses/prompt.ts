@@ -6,7 +6,8 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
 import { mapped, type Steps } from '../../../core/steps.ts';
 import { mediaPart, type MediaPart } from '../media-part.ts';
-import type { ContentPart, Item, MessageItem, ReasoningItem } from './items.ts';
+import type { CompactionItem, ContentPart, Item, MessageItem, ReasoningItem } from './items.ts';
+import { decodeOpaqueText } from './opaque-text.ts';
 import type { FunctionName } from './tools.ts';
 import { createToolArgumentsParser } from '../tool-arguments.ts';
 
@@ -34,6 +35,9 @@ export function* parsePrompt({ instructions, items, modelName }: Conversation): 
         break;
       case 'reasoning':
         assistantContent(prompt).push(...reasoningParts(item));
+        break;
+      case 'compaction':
+        prompt.push({ role: 'user', content: [{ type: 'text', text: summaryText(item) }] });
         break;
       case 'function_call': {
         const toolName = modelName(item);
@@ -106,6 +110,12 @@ function mediaOf(part: ContentPart): MediaPart | undefined {
 function reasoningParts({ content, summary }: ReasoningItem): AssistantPart[] {
   const text = (content ?? summary).map((part) => part.text).join('\n\n');
   return text === '' ? [] : [{ type: 'reasoning', text }];
+}
+
+function summaryText({ encrypted_content: content }: CompactionItem): string {
+  const summary = decodeOpaqueText(content);
+  if (summary === undefined) throw new TypeError('a compaction that was not made here was let through');
+  return `Summary of the conversation so far:\n${summary}`;
 }
 
 function* resultOutput(output: string | readonly ContentPart[]): Steps<LanguageModelV4ToolResultOutput> {

@@ -18,6 +18,7 @@ import { REASONING_EFFORTS } from '../reasoning-effort.ts';
 import { inputItemSchema, resolveInput } from './input.ts';
 import type { Item } from './items.ts';
 import { parsePrompt } from './prompt.ts';
+import { withoutOldest } from './truncation.ts';
 import { parseTools, portTools, toolChoiceSchema, toolSchema, type Tools } from './tools.ts';
 
 /** The contract's own default for this style; settings and the model's file go before it. */
@@ -44,6 +45,9 @@ const reasoningSchema = z.looseObject({
 const metadataSchema = z
   .record(z.string().max(64), z.string().max(512))
   .refine((pairs) => Object.keys(pairs).length <= 16, { error: 'expected at most 16 pairs' });
+
+/** Of `include`: thoughts in a form that a client can send back where it keeps nothing else of them. */
+export const INCLUDE_THOUGHTS = 'reasoning.encrypted_content';
 
 const INPUT_ERROR = { error: 'expected a string or an array of items' };
 
@@ -76,6 +80,7 @@ export const responsesRequestSchema = z.looseObject({
   background: z.boolean().nullish(),
   top_logprobs: z.int().nullish(),
   conversation: z.unknown().optional(),
+  context_management: z.unknown().optional(),
   prompt: z.unknown().optional(),
 });
 export type ResponsesBody = z.output<typeof responsesRequestSchema>;
@@ -85,10 +90,35 @@ const outlineSchema = responsesRequestSchema.extend({
   tools: unreadItems.nullish(),
 });
 
+/** What may be asked about a conversation to which nothing is added: how long it is, say. */
+export const conversationRequestSchema = responsesRequestSchema.extend({
+  input: z.union([z.string(), z.array(inputItemSchema)], INPUT_ERROR).nullish(),
+});
+
+const conversationOutlineSchema = outlineSchema.extend({
+  input: z.union([z.string(), unreadItems], INPUT_ERROR).nullish(),
+});
+
+type Outline = z.output<typeof outlineSchema>;
+
 /** @throws {RequestError} `bad_request` that names the field at fault */
 export function* parseResponsesBody(json: unknown): Steps<ResponsesBody> {
   const outline = parseBody(outlineSchema, json);
   refuseUnavailable(outline);
+  if (outline.input.length === 0 && (typeof outline.input === 'string' || outline.previous_response_id == null)) {
+    refuse('input', 'expected something to answer');
+  }
+  return yield* withItems(outline);
+}
+
+/** A body that need not add anything. @throws {RequestError} `bad_request` that names the field at fault */
+export function* parseConversationBody(json: unknown): Steps<ResponsesBody> {
+  const { input, ...outline } = parseBody(conversationOutlineSchema, json);
+  refuseUnavailable(outline);
+  return yield* withItems({ ...outline, input: input ?? [] });
+}
+
+function* withItems(outline: Outline): Steps<ResponsesBody> {
   yield;
   const sent = outline.input;
   const input = typeof sent === 'string' ? sent : yield* parseItems(inputItemSchema, sent, 'input');
@@ -96,22 +126,19 @@ export function* parseResponsesBody(json: unknown): Steps<ResponsesBody> {
   return { ...outline, input, tools };
 }
 
-function refuseUnavailable(body: z.output<typeof outlineSchema>): void {
-  const refuse = (param: string, message: string): never => {
-    throw new RequestError('bad_request', `${param}: ${message}`, { param });
-  };
+function refuse(param: string, message: string): never {
+  throw new RequestError('bad_request', `${param}: ${message}`, { param });
+}
+
+function refuseUnavailable(
+  body: Pick<Outline, 'background' | 'conversation' | 'prompt' | 'top_logprobs' | 'include'>,
+): void {
   if (body.background === true) refuse('background', 'answers are not made in the background; use stream instead');
-  if (body.truncation === 'auto') {
-    refuse('truncation', 'a conversation that is too long is refused, never cut; leave this out or send "disabled"');
-  }
   if (body.conversation != null) refuse('conversation', 'use previous_response_id to go on with a conversation');
   if (body.prompt != null) refuse('prompt', 'there are no stored prompts here; send instructions and input');
   if ((body.top_logprobs ?? 0) > 0) refuse('top_logprobs', 'token probabilities are not available');
   if (body.include?.includes('message.output_text.logprobs') === true) {
     refuse('include', 'token probabilities are not available');
-  }
-  if (body.input.length === 0 && (typeof body.input === 'string' || body.previous_response_id == null)) {
-    refuse('input', 'expected something to answer');
   }
 }
 
@@ -128,11 +155,19 @@ export interface ResponsesRequest {
   readonly stream: boolean;
   readonly store: boolean;
   readonly call: ModelCall;
+  /** The call without so many of the oldest items: those that can be left out, at the most. */
+  readonly shorten: (oldest: number) => Steps<ShortenedCall>;
   readonly tools: Tools;
   /** What this request adds to the conversation. */
   readonly input: readonly Item[];
   /** Where in the request there was something that is left out: `tools.web_search`, say. */
   readonly ignored: readonly string[];
+}
+
+interface ShortenedCall {
+  readonly call: ModelCall;
+  /** How many items were left out, with what makes no sense without them. */
+  readonly dropped: number;
 }
 
 /**
@@ -146,6 +181,10 @@ export function* parseResponsesRequest(
   const tools = yield* parseTools(body.tools ?? []);
   const sent = typeof body.input === 'string' ? [userMessage(body.input)] : body.input;
   const input = yield* resolveInput(sent, earlier);
+  const items = [...earlier.conversation, ...input.items];
+  const callOf = function* (kept: readonly Item[]): Steps<ModelCall> {
+    return { ...optionsOf(body, tools), prompt: yield* promptOf(kept, { body, tools }) };
+  };
   return {
     model: body.model,
     stream: body.stream ?? false,
@@ -153,24 +192,37 @@ export function* parseResponsesRequest(
     tools,
     input: input.items,
     ignored: [...new Set([...tools.ignored, ...input.ignored, ...ignoredHints(body)])],
-    call: {
-      prompt: yield* parsePrompt({
-        instructions: body.instructions ?? undefined,
-        items: [...earlier.conversation, ...input.items],
-        modelName: (called) => tools.modelName(called),
-      }),
-      ...defined({
-        maxOutputTokens: body.max_output_tokens,
-        temperature: body.temperature,
-        topP: body.top_p,
-        frequencyPenalty: body.frequency_penalty,
-        presencePenalty: body.presence_penalty,
-        responseFormat: responseFormat(body),
-      }),
-      ...portTools(tools, body.tool_choice ?? 'auto'),
-      ...defined({ reasoning: body.reasoning?.effort ?? undefined }),
-      providerOptions: { [PROVIDER]: modelOptions(body) },
+    call: yield* callOf(items),
+    *shorten(oldest) {
+      const kept = withoutOldest(items, oldest);
+      return { call: yield* callOf(kept), dropped: items.length - kept.length };
     },
+  };
+}
+
+interface Parsed {
+  readonly body: ResponsesBody;
+  readonly tools: Tools;
+}
+
+function promptOf(items: readonly Item[], { body, tools }: Parsed): Steps<ModelCall['prompt']> {
+  const instructions = body.instructions ?? undefined;
+  return parsePrompt({ instructions, items, modelName: (called) => tools.modelName(called) });
+}
+
+function optionsOf(body: ResponsesBody, tools: Tools): Omit<ModelCall, 'prompt'> {
+  return {
+    ...defined({
+      maxOutputTokens: body.max_output_tokens,
+      temperature: body.temperature,
+      topP: body.top_p,
+      frequencyPenalty: body.frequency_penalty,
+      presencePenalty: body.presence_penalty,
+      responseFormat: responseFormat(body),
+    }),
+    ...portTools(tools, body.tool_choice ?? 'auto'),
+    ...defined({ reasoning: body.reasoning?.effort ?? undefined }),
+    providerOptions: { [PROVIDER]: modelOptions(body) },
   };
 }
 
@@ -178,9 +230,12 @@ function userMessage(content: string) {
   return { type: 'message' as const, role: 'user' as const, content };
 }
 
-/** A model is as wordy as it is. `medium` is what clients send to say nothing. */
-function ignoredHints({ text }: ResponsesBody): string[] {
-  return text?.verbosity == null || text.verbosity === 'medium' ? [] : ['text.verbosity'];
+/** A model is as wordy as it is, and of tools that only another service runs there is nothing to include. */
+function ignoredHints({ text, include, context_management: management }: ResponsesBody): string[] {
+  // `medium` is what clients send to say nothing.
+  const wordiness = text?.verbosity == null || text.verbosity === 'medium' ? [] : ['text.verbosity'];
+  const included = (include ?? []).filter((name) => name !== INCLUDE_THOUGHTS).map((name) => `include.${name}`);
+  return [...wordiness, ...included, ...(management == null ? [] : ['context_management'])];
 }
 
 function responseFormat({ text }: ResponsesBody): ModelCall['responseFormat'] {

@@ -12,7 +12,8 @@ import type {
 } from '@ai-sdk/provider';
 import { ServiceError } from '../../../core/errors.ts';
 import { itemId, outputText, responseId, type Item, type ReasoningItem } from './items.ts';
-import { DEFAULT_TEMPERATURE, type ResponsesBody } from './request.ts';
+import { encodeOpaqueText } from './opaque-text.ts';
+import { DEFAULT_TEMPERATURE, INCLUDE_THOUGHTS, type ResponsesBody } from './request.ts';
 import type { Tools } from './tools.ts';
 
 /** What is settled about a response before the model has said anything. */
@@ -30,7 +31,7 @@ export interface ResponseEnvelope {
 
 /** How far a response has come. */
 export interface Progress {
-  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed';
+  readonly status: 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
   readonly output: readonly Item[];
   readonly completedAt?: number;
   readonly incompleteReason?: string;
@@ -73,7 +74,7 @@ export function encodeResource(envelope: ResponseEnvelope, progress: Progress) {
     frequency_penalty: request.frequency_penalty ?? 0,
     top_logprobs: 0,
     max_output_tokens: request.max_output_tokens ?? null,
-    truncation: 'disabled',
+    truncation: request.truncation ?? 'disabled',
     store: request.store ?? true,
     background: false,
     service_tier: 'default',
@@ -99,7 +100,7 @@ function encodeFormat({ text }: ResponsesBody): object {
   return { type, name, description: description ?? null, schema: null, strict: strict ?? false };
 }
 
-function encodeUsage({ inputTokens, outputTokens }: LanguageModelV4Usage): object {
+export function encodeUsage({ inputTokens, outputTokens }: LanguageModelV4Usage) {
   const input = inputTokens.total ?? 0;
   const output = outputTokens.total ?? 0;
   return {
@@ -170,7 +171,7 @@ function outputItem(envelope: ResponseEnvelope, { part, index, status }: OutputP
       return [{ type: 'message', id, status, role: 'assistant', content: [outputText(part.text)] }];
     }
     case 'reasoning':
-      return [reasoningItem(outputId(envelope, 'reasoning', index), part.text)];
+      return [reasoningItem(envelope, index, part.text)];
     case 'tool-call': {
       const { toolCallId: call_id, toolName, input } = part;
       const id = outputId(envelope, 'function_call', index);
@@ -197,11 +198,13 @@ export function calledAs(tools: Tools, modelName: string): { readonly name: stri
  * Thoughts stand in an item twice: as what they are, and as their own summary. Of clients some show the one, some the
  * other, and none both.
  */
-export function reasoningItem(id: string, text: string): ReasoningItem {
+export function reasoningItem(envelope: ResponseEnvelope, index: number, text: string): ReasoningItem {
+  const isIncluded = envelope.request.include?.includes(INCLUDE_THOUGHTS) === true;
   return {
     type: 'reasoning',
-    id,
+    id: outputId(envelope, 'reasoning', index),
     summary: [{ type: 'summary_text', text }],
     content: [{ type: 'reasoning_text', text }],
+    ...(isIncluded ? { encrypted_content: encodeOpaqueText(text) } : {}),
   };
 }

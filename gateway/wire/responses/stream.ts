@@ -251,11 +251,13 @@ class EventEncoder {
     );
   }
 
-  #itemOf({ kind, id, call, text }: OpenItem, status: MessageItem['status']): Item {
+  #itemOf({ kind, index, id, call, text }: OpenItem, status: MessageItem['status']): Item {
     if (call !== undefined) {
       return { type: 'function_call', id, status, ...call, arguments: text } satisfies FunctionCallItem;
     }
-    if (kind === 'reasoning') return text === '' ? { type: 'reasoning', id, summary: [] } : reasoningItem(id, text);
+    if (kind === 'reasoning') {
+      return text === '' ? { type: 'reasoning', id, summary: [] } : reasoningItem(this.#envelope, index, text);
+    }
     return { type: 'message', id, status, role: 'assistant', content: text === '' ? [] : [outputText(text)] };
   }
 

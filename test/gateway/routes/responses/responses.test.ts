@@ -13,12 +13,8 @@ import { openDatabase, type Database } from '../../../../storage/database.ts';
 import type { Caller } from '../../../../gateway/caller.ts';
 import { RequestError } from '../../../../gateway/errors.ts';
 import type { Reply, Route, Services } from '../../../../gateway/route.ts';
-import {
-  createResponse,
-  deleteResponse,
-  getResponse,
-  listInputItems,
-} from '../../../../gateway/routes/inference/responses.ts';
+import { createResponse } from '../../../../gateway/routes/responses/create.ts';
+import { deleteResponse, getResponse, listInputItems } from '../../../../gateway/routes/responses/stored.ts';
 import { validEvents, type Response } from '../../../support/openresponses.ts';
 import { streamOf } from '../../../support/port-events.ts';
 

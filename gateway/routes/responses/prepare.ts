@@ -1,0 +1,117 @@
+/**
+ * What comes before an answer, however it is given: what was said before is looked up, the model found, and settled
+ * whether there is room to store what comes of it.
+ */
+import type { LanguageModel, ModelCall } from '../../../core/inference/model-port.ts';
+import type { ResponseStore, StoredResponse } from '../../../core/responses/response-store.ts';
+import { inTurns } from '../../../core/steps.ts';
+import { findDiskFault } from '../../../storage/disk-fault.ts';
+import { isGuest, ownerOf, type Caller } from '../../caller.ts';
+import type { Services } from '../../route.ts';
+import { ignoredHeaders } from '../../wire/ignored.ts';
+import { objectId } from '../../wire/object-id.ts';
+import type { ResponsesBody } from '../../wire/responses/request.ts';
+import type { ResponseEnvelope, ResponseResource } from '../../wire/responses/resource.ts';
+import { parseWithEarlier } from './earlier.ts';
+import { fitPrompt } from './fit-prompt.ts';
+
+export interface PreparedResponse {
+  readonly envelope: ResponseEnvelope;
+  readonly model: LanguageModel;
+  readonly call: ModelCall;
+  /** Names what of the request has no effect. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Unix time in seconds. */
+  readonly seconds: () => number;
+  /** Stores the final response, unless it is not to be. @returns what its client is told */
+  readonly keep: (response: ResponseResource) => ResponseResource;
+}
+
+interface Asked {
+  readonly caller: Caller;
+  readonly bodyBytes: number;
+  readonly signal: AbortSignal;
+}
+
+type Used = Pick<Services, 'inference' | 'responses' | 'storage' | 'now'>;
+
+/** @throws {RequestError} and {ServiceError} for what can't be answered */
+export async function prepareResponse(
+  asked: ResponsesBody,
+  { caller, bodyBytes, signal }: Asked,
+  services: Used,
+): Promise<PreparedResponse> {
+  const { inference, responses, now } = services;
+  const owner = ownerOf(caller);
+  const key = objectId('');
+  const previousId = asked.previous_response_id ?? undefined;
+  const isRefused = asked.store !== false && !hasRoom(responses, { caller, previousId, bodyBytes });
+  const sent = isRefused ? { ...asked, store: false } : asked;
+  const request = await inTurns(parseWithEarlier(sent, { key, responses, owner, previousId }));
+  const model = await inference.languageModel(request.model);
+  const { call, dropped } =
+    sent.truncation === 'auto'
+      ? await fitPrompt(request, { inference, signal, modelId: model.modelId })
+      : whole(request);
+  const seconds = (): number => Math.floor(now() / 1000);
+  return {
+    envelope: {
+      key,
+      inputItems: request.input.length,
+      createdAt: seconds(),
+      model: model.modelId,
+      request: sent,
+      tools: request.tools,
+    },
+    model,
+    call: { ...call, abortSignal: signal },
+    headers: ignoredHeaders([...request.ignored, ...(isRefused ? ['store'] : []), ...dropped]),
+    seconds,
+    keep(response) {
+      // A client that left never learned the id.
+      if (!request.store || signal.aborted) return response;
+      const stored = { id: response.id, previousId, input: request.input, body: response };
+      return trySave(() => save(responses, caller, stored), services.storage)
+        ? response
+        : { ...response, store: false };
+    },
+  };
+}
+
+function whole({ call }: { readonly call: ModelCall }): {
+  readonly call: ModelCall;
+  readonly dropped: readonly string[];
+} {
+  return { call, dropped: [] };
+}
+
+interface RoomFor {
+  readonly caller: Caller;
+  readonly previousId: string | undefined;
+  readonly bodyBytes: number;
+}
+
+function hasRoom(responses: ResponseStore, { caller, previousId, bodyBytes }: RoomFor): boolean {
+  return (
+    responses.hasRoomInConversation(ownerOf(caller), previousId, bodyBytes) &&
+    (!isGuest(caller) || responses.hasRoomForGuests())
+  );
+}
+
+/** @returns false where there was no room */
+function save(responses: ResponseStore, caller: Caller, response: StoredResponse): boolean {
+  if (isGuest(caller)) return responses.saveForGuest(ownerOf(caller), response);
+  responses.save(ownerOf(caller), response);
+  return true;
+}
+
+/** A disk that takes nothing costs nobody an answer: it says itself that it was not stored. */
+function trySave(write: () => boolean, storage: Services['storage']): boolean {
+  try {
+    return write();
+  } catch (error) {
+    if (findDiskFault(error) === undefined) throw error;
+    storage.note(error);
+    return false;
+  }
+}
