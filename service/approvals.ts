@@ -20,7 +20,7 @@ export interface Approvals {
 
 export function openApprovals(
   { say, stopping }: Start,
-  { audit, storage }: Pick<IdentityService, 'audit'> & Pick<Storage, 'storage'>,
+  { audit, storage, events }: Pick<IdentityService, 'audit'> & Pick<Storage, 'storage' | 'events'>,
 ): Approvals {
   const approvals = createApprovalQueue({
     kinds: approvalKinds,
@@ -33,11 +33,8 @@ export function openApprovals(
       say(`An approval that was denied or expired could not be written to the audit log${reasonOf(error)}.`);
     },
   });
-  const approvalFeed = createApprovalFeed(approvals);
-  const end = (): void => {
-    approvals.close();
-    approvalFeed.close();
-  };
-  stopping.addEventListener('abort', end, { once: true });
+  const approvalFeed = createApprovalFeed(approvals, events);
+  // Before the readers' end, so that they hear of it.
+  stopping.addEventListener('abort', () => approvals.close(), { once: true });
   return { approvals, approvalFeed };
 }

@@ -50,7 +50,7 @@ export interface Service extends Place, Areas {
 }
 
 /** What of it is of use to whoever started it. */
-interface Areas extends Approvals, Pick<Storage, 'database'>, Pick<Models, 'inference'> {
+interface Areas extends Approvals, Pick<Storage, 'database' | 'events'>, Pick<Models, 'inference'> {
   readonly listener: Listener;
   readonly requestLog: RequestLog;
   readonly identity: IdentityService;
@@ -96,6 +96,7 @@ export async function startService(
     const areas = await open(start, { peers: await openPeers(), shutDown: () => shutDown.abort() });
     const stop = async (now: AbortSignal): Promise<void> => {
       stopping.abort();
+      areas.events.close();
       await within(SHUTDOWN_GRACE_MS, areas.listener.close(), now);
       await closing.close();
     };

@@ -22,3 +22,8 @@ export function encodeNamedEvent(name: string, data: unknown): string {
 
 /** What OpenAI's streams end with. */
 export const DONE_EVENT = 'data: [DONE]\n\n';
+
+/** The same event with the id by which a reader that comes back says how far it got (`Last-Event-ID`). */
+export function withEventId(id: string, event: string): string {
+  return `id: ${id}\n${event}`;
+}

@@ -268,6 +268,48 @@ describe('events', () => {
     leave();
   });
 
+  /** Until so many have come. @returns each with its id, as it stands on the wire */
+  async function readRaw(count: number, headers: Record<string, string> = {}): Promise<readonly string[]> {
+    const leaving = new AbortController();
+    const response = await get('/admin/events', { headers, signal: leaving.signal });
+    let text = '';
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
+      if (text.split('\n\n').length > count) break;
+    }
+    leaving.abort();
+    return text.split('\n\n').slice(0, count);
+  }
+  const idOf = (event: string): string => /^id: (\S+)$/m.exec(event)![1]!;
+  const nameOf = (event: string): string => /^event: (\S+)$/m.exec(event)![1]!;
+
+  test('go on where a reader that comes back says it was', async () => {
+    const reading = readRaw(2);
+    await until(() => service.running.listener.counts().requests === 1);
+    const first = service.ask();
+    const [snapshot = '', added = ''] = await reading;
+    expect([nameOf(snapshot), snapshot.includes('id: '), nameOf(added)]).toEqual([
+      'approval.snapshot',
+      false,
+      'approval.added',
+    ]);
+    await decide(first.approval.id, { decision: 'deny' });
+    const second = service.ask();
+    const missed = await readRaw(2, { 'last-event-id': idOf(added) });
+    expect(missed.map(nameOf)).toEqual(['approval.settled', 'approval.added']);
+    expect(missed[0]).toContain(first.approval.id);
+    expect(missed[1]).toContain(second.approval.id);
+  });
+
+  test.each(['', 'nobody', '1', 'x'.repeat(5000)])(
+    'begin anew for a reader that names one that never was: %.10j',
+    async (id) => {
+      service.ask();
+      const [event = ''] = await readRaw(1, { 'last-event-id': id });
+      expect(nameOf(event)).toBe('approval.snapshot');
+    },
+  );
+
   test('end with the service, after a no for all that waited', async () => {
     const asked = service.ask();
     const { events, ended } = await watch();

@@ -47,11 +47,11 @@ test('a time that cannot be kept', () => {
 
 test('an approval that the audit log does not take', () => {
   const { start, said } = newStart();
-  const { storage } = openStorage(start);
+  const { storage, events } = openStorage(start);
   const append = (): never => {
     throw new TypeError(SECRET);
   };
-  const { approvals } = openApprovals(start, { audit: { append }, storage });
+  const { approvals } = openApprovals(start, { audit: { append }, storage, events });
   const asked = approvals.request({ kind: 'pairing', summary: 'a phone', lifetimeMs: 60_000 });
   approvals.decide(asked!.approval.id, 'denied');
   expect(said).toEqual([expect.stringMatching(/audit log \(TypeError at internal-error\.test\.ts:\d+:\d+\)\.$/)]);

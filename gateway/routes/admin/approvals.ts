@@ -70,8 +70,12 @@ export const approvalEvents: Route = {
   clientPrefix: '',
   summary:
     'Server-sent events: approval.snapshot with all that wait, then approval.added and approval.settled as they happen.',
-  handle({ signal }, { approvalFeed }) {
-    const reader = approvalFeed.open(signal);
+  handle({ signal, headers }, { approvalFeed }) {
+    const lastEventId = headers['last-event-id'];
+    const reader = approvalFeed.open({
+      signal,
+      lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined,
+    });
     if (reader === undefined)
       throw new ServiceError('overloaded', 'Too many programs watch the approvals. Stop one of them, and try again.');
     return { headers: eventStream.headers, body: reader.events, cut: reader.cut };
