@@ -1,9 +1,6 @@
 /**
  * The sessions of one kind (sessions proper, invites, discovery). There is one table for each kind, so that a session
- * of one is simply not there for the routes of another.
- *
- *     pending ──first record of a call authenticated──► confirmed ──expired, idle, crowded out──► retired ──► gone
- *        └──── 30 s, crowded out ────► gone                                    (its open calls go on)
+ * of one is simply not there for the routes of another. `session-states.ts` says what may become of one.
  *
  * Anybody can replay a recorded message 1, so pending sessions are cheap, few, and never at the cost of confirmed ones.
  */
@@ -16,6 +13,7 @@ import type { PublicKey, SessionId } from './keys.ts';
 import type { Admission } from './received-call.ts';
 import type { EndedCall, ResponderSession } from './responder-session.ts';
 import type { SessionLimits } from './session-limits.ts';
+import { SESSION_TRANSITIONS, type SessionEvent, type SessionState } from './session-states.ts';
 
 export interface PendingSession {
   readonly session: ResponderSession;
@@ -52,7 +50,7 @@ export class SessionTable {
   insert(pending: PendingSession): void {
     this.#dropOverduePending(pending.session.startedAtMs);
     const crowdedOut = this.#findCrowdedOut(pending.session.remoteStaticKey);
-    if (crowdedOut !== undefined) this.#drop(crowdedOut);
+    if (crowdedOut !== undefined) this.#advance(crowdedOut, 'displaced');
     this.#pending.set(bytesToHex(pending.session.id), pending);
   }
 
@@ -83,7 +81,7 @@ export class SessionTable {
     const ending = all.filter(
       (session) => remoteStaticKey === undefined || equalBytes(session.remoteStaticKey, remoteStaticKey),
     );
-    for (const session of ending) this.#forget(session);
+    for (const session of ending) this.#advance(session, 'ended');
     return ending.flatMap((session) => session.end(reason));
   }
 
@@ -92,22 +90,17 @@ export class SessionTable {
     this.#dropOverduePending(nowMs);
     for (const session of this.#confirmed.values()) if (this.#isConfirmedOver(session, nowMs)) this.#retire(session);
     const over = [...this.#retired].filter((session) => session.openCalls === 0 || this.#isTooOld(session, nowMs));
-    for (const session of over) this.#retired.delete(session);
+    for (const session of over) this.#advance(session, 'ended');
     return over.flatMap((session) => session.end(reason));
   }
 
   /** The first record of a call has authenticated: both sides have the keys. */
   #confirm(session: ResponderSession, nowMs: number): void {
-    const id = bytesToHex(session.id);
     // Looked up again: since the header came the session may have expired or been revoked.
-    if (this.#confirmed.get(id) === session && !this.#isConfirmedOver(session, nowMs)) return;
-    if (this.#pending.get(id)?.session !== session || this.#isPendingOver(session, nowMs)) {
-      throw new ChannelError('unknown_session');
-    }
-    this.#pending.delete(id);
-    const crowdedOut = this.#findRetirable(session.remoteStaticKey);
-    if (crowdedOut !== undefined) this.#retire(crowdedOut);
-    this.#confirmed.set(id, session);
+    if (this.#isOver(session, nowMs)) throw new ChannelError('unknown_session');
+    const displaced = this.#stateOf(session) === 'pending' ? this.#findRetirable(session.remoteStaticKey) : undefined;
+    this.#advance(session, 'authenticated');
+    if (displaced !== undefined) this.#retire(displaced);
   }
 
   /** A session that was retired has its calls still, and whoever makes new sessions must not have more for it. */
@@ -118,7 +111,8 @@ export class SessionTable {
   }
 
   #dropOverduePending(nowMs: number): void {
-    for (const { session } of this.#pending.values()) if (this.#isPendingOver(session, nowMs)) this.#drop(session);
+    for (const { session } of this.#pending.values())
+      if (this.#isPendingOver(session, nowMs)) this.#advance(session, 'displaced');
   }
 
   /** The key's own oldest goes first; beyond the limit for all, the oldest of the key that holds most. */
@@ -161,19 +155,30 @@ export class SessionTable {
     return nowMs - session.startedAtMs >= this.#limits.streamsEndAfterMs;
   }
 
-  #drop(session: ResponderSession): void {
-    this.#forget(session);
-    session.retire();
-  }
-
   #retire(session: ResponderSession): void {
-    this.#drop(session);
-    if (session.openCalls > 0) this.#retired.add(session);
+    this.#advance(session, 'displaced');
+    if (session.openCalls === 0) this.#advance(session, 'ended');
   }
 
-  #forget(session: ResponderSession): void {
-    this.#pending.delete(bytesToHex(session.id));
-    this.#confirmed.delete(bytesToHex(session.id));
+  #stateOf(session: ResponderSession): SessionState {
+    const id = bytesToHex(session.id);
+    if (this.#pending.get(id)?.session === session) return 'pending';
+    if (this.#confirmed.get(id) === session) return 'confirmed';
+    return this.#retired.has(session) ? 'retired' : 'gone';
+  }
+
+  /** @throws ChannelError `unknown_session` for what may not become of it */
+  #advance(session: ResponderSession, event: SessionEvent): void {
+    const state = this.#stateOf(session);
+    const next = SESSION_TRANSITIONS[state][event];
+    if (next === undefined) throw new ChannelError('unknown_session');
+    if (next === state) return;
+    const id = bytesToHex(session.id);
+    this.#pending.delete(id);
+    this.#confirmed.delete(id);
     this.#retired.delete(session);
+    if (next === 'confirmed') this.#confirmed.set(id, session);
+    else session.retire();
+    if (next === 'retired') this.#retired.add(session);
   }
 }

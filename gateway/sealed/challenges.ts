@@ -1,8 +1,5 @@
 /**
- * The challenges that devices fetch to be paired by a code, and what has become of each:
- *
- *     issued ── asked ─► waiting ── proved ─► proved ── confirmed ─► paired
- *                           └──────── denied, too late, wrong, left ─┴─► over
+ * The challenges that devices fetch to be paired by a code.
  *
  * One that nobody has asked with yet is kept nowhere: it says itself when it was issued and that it was issued here. So
  * whoever fetches very many takes nobody's away.
@@ -14,65 +11,15 @@
  */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { concatBytes, equalBytes, viewOf } from '../../channel/bytes.ts';
-import type { CpaceSide } from '../../channel/cpace.ts';
 import type { Crypto } from '../../channel/crypto.ts';
-import type { HintCode } from '../../channel/hint.ts';
-import type { Psk, PublicKey } from '../../channel/keys.ts';
 import { ID_BYTES, KEY_BYTES } from '../../channel/keys.ts';
-import type { PendingApproval } from '../../core/approvals/approval-queue.ts';
-import type { DeviceDescription } from '../../identity/pairing.ts';
+import { Challenge, isAsked } from './challenge.ts';
 
 /** From the first request to the answer that pairs: the time to look at one screen and type at another. */
 export const CHALLENGE_MS = 120_000;
 const STAMP_BYTES = 6;
 const RANDOM_BYTES = 4;
 const MAC_OFFSET = STAMP_BYTES + RANDOM_BYTES;
-
-/** Somebody asked, and the owner sees it. */
-export interface Asked {
-  readonly party: string;
-  /** How many devices had been paired, ever, when it asked: it takes the place of none that came after it. */
-  readonly devicesBefore: number;
-  /** As the owner was shown it. */
-  readonly description: DeviceDescription;
-  readonly pending: PendingApproval;
-  /** Takes the question away. */
-  readonly withdraw: () => void;
-}
-
-export interface Waiting extends Asked {
-  readonly kind: 'waiting';
-  readonly code: string;
-  /** 0 for the first. */
-  readonly attempt: number;
-  readonly side: CpaceSide;
-  /** The hash of the proof before this try, which was wrong. */
-  readonly refused: Uint8Array | undefined;
-}
-
-export interface Proved extends Asked {
-  readonly kind: 'proved';
-  /** The hash of the proof, and psk0 that came of it. */
-  readonly proof: Uint8Array;
-  readonly psk: Psk;
-}
-
-export interface Paired {
-  readonly kind: 'paired';
-  readonly deviceKey: PublicKey;
-  readonly deviceId: string;
-  readonly answer: Uint8Array;
-}
-
-type State =
-  { readonly kind: 'issued' } | Waiting | Proved | Paired | { readonly kind: 'over'; readonly why: HintCode };
-
-export interface Challenge {
-  readonly id: Uint8Array;
-  /** Milliseconds since 1970. */
-  readonly expiresAtMs: number;
-  state: State;
-}
 
 export interface Challenges {
   issue(): Pick<Challenge, 'id'>;
@@ -101,7 +48,7 @@ export function createChallenges({ crypto, now }: ChallengesOptions): Challenges
     concatBytes(stamp, crypto.hmacSha256(key, stamp).subarray(0, ID_BYTES - MAC_OFFSET));
   const findIssued = (id: Uint8Array): Challenge | undefined => {
     if (id.length !== ID_BYTES || !equalBytes(signed(id.subarray(0, MAC_OFFSET)), id)) return undefined;
-    return { id: new Uint8Array(id), expiresAtMs: issuedAtMs(id) + CHALLENGE_MS, state: { kind: 'issued' } };
+    return new Challenge(new Uint8Array(id), issuedAtMs(id) + CHALLENGE_MS);
   };
   return {
     issue: () => ({ id: signed(concatBytes(encodeStamp(now()), crypto.randomBytes(RANDOM_BYTES))) }),
@@ -127,9 +74,4 @@ function encodeStamp(atMs: number): Uint8Array {
 function issuedAtMs(id: Uint8Array): number {
   const view = viewOf(id);
   return view.getUint16(0) * 2 ** 32 + view.getUint32(2);
-}
-
-/** Whether the owner is asked. */
-export function isAsked(state: State | undefined): state is Waiting | Proved {
-  return state?.kind === 'waiting' || state?.kind === 'proved';
 }

@@ -18,16 +18,8 @@ import { findDeviceDescription, type DeviceDescription, type GatewayFacts } from
 import type { GatewayKey } from '../../identity/secret-keys.ts';
 import { RequestError } from '../errors.ts';
 import { createRateWindow } from '../rate-window.ts';
-import {
-  CHALLENGE_MS,
-  createChallenges,
-  isAsked,
-  type Asked,
-  type Challenge,
-  type Paired,
-  type Proved,
-  type Waiting,
-} from './challenges.ts';
+import { isAsked, type Asked, type Challenge, type Paired, type Proved, type Waiting } from './challenge.ts';
+import { CHALLENGE_MS, createChallenges } from './challenges.ts';
 import { HintError } from './hint-error.ts';
 import { summaryOf } from './pairing-summary.ts';
 import type { SealedSource } from './source.ts';
@@ -153,11 +145,11 @@ export class CodePairingDesk {
     const description = findDeviceDescription(about);
     if (description === undefined) throw new ChannelError('malformed');
     const challenge = this.#challenges.find(id);
-    if (challenge?.state.kind !== 'issued') throw new HintError(HINT.challengeOver);
+    if (challenge?.accepts('asked') !== true) throw new HintError(HINT.challengeOver);
     if (this.#challenges.hasWaiting(from.party)) throw new HintError(HINT.tooManyPairings);
     if (this.#hasToWait(from)) throw new HintError(HINT.rateLimited);
     const waiting = this.#askOwner(challenge, description, from);
-    challenge.state = waiting;
+    challenge.advance('asked', waiting);
     this.#challenges.keep(challenge);
     this.#requests.count(from.party);
     void waiting.pending.outcome.then((outcome) => settle(challenge, outcome));
@@ -216,7 +208,8 @@ export class CodePairingDesk {
       const psk = derivePairingPsk(crypto, state.side.finish(share));
       const message2 = responder.answerPairing({ purpose, psk }, noise, now());
       const { party, devicesBefore, description, pending, withdraw } = state;
-      challenge.state = { kind: 'proved', party, devicesBefore, description, pending, withdraw, proof, psk };
+      const asked = { party, devicesBefore, description, pending, withdraw };
+      challenge.advance('proved', { kind: 'proved', ...asked, proof, psk });
       return proved(message2);
     } catch (error) {
       if (!(error instanceof ChannelError)) throw error;
@@ -234,7 +227,7 @@ export class CodePairingDesk {
       throw new HintError(HINT.codeRefused);
     }
     const side = this.#newSide(challenge, state.code, attempt);
-    challenge.state = { ...state, attempt, side, refused: proof };
+    challenge.advance('missed', { ...state, attempt, side, refused: proof });
     return opened(side);
   }
 
@@ -265,7 +258,7 @@ export class CodePairingDesk {
     const params = { deviceKey, description, gateway: gatewayFacts(gatewayKey()) };
     const { answer, device } = devices.admit(params, codePairing.agentIndex);
     devices.touch(device, 'lan');
-    challenge.state = { kind: 'paired', deviceKey, deviceId: device.id, answer };
+    challenge.advance('paired', { kind: 'paired', deviceKey, deviceId: device.id, answer });
     return answer;
   }
 
@@ -291,14 +284,13 @@ const WHY: Readonly<Record<Exclude<ApprovalOutcome, 'approved'>, HintCode>> = {
 };
 
 function settle(challenge: Challenge, outcome: ApprovalOutcome): void {
-  const { kind } = challenge.state;
-  if (outcome === 'approved' || (kind !== 'waiting' && kind !== 'proved')) return;
-  challenge.state = { kind: 'over', why: WHY[outcome] };
+  if (outcome === 'approved' || !challenge.accepts('ended')) return;
+  challenge.advance('ended', { kind: 'over', why: WHY[outcome] });
 }
 
 /** Nobody is paired with it any more, and the owner not asked. */
 function end(challenge: Challenge, { withdraw }: Asked, why: HintCode): void {
-  challenge.state = { kind: 'over', why };
+  challenge.advance('ended', { kind: 'over', why });
   withdraw();
 }
 
