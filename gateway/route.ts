@@ -1,6 +1,6 @@
 /**
- * What a route is: who may call it, how large its body may be, and a handler that is a plain
- * function from a request to a reply, so that it can be tested without a port.
+ * What a route is: who may call it, how large its body may be, and a handler that is a plain function from a request to a
+ * reply, so that it can be tested without a port.
  */
 import type * as z from 'zod';
 import type { ApprovalQueue } from '../core/approvals/approval-queue.ts';
@@ -21,7 +21,7 @@ import type { ChannelServer } from './sealed/channel-server.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
-interface AnyRoute {
+interface AnyRoute<Needs> {
   readonly method: Method;
   /** Without any prefix alias; `:name` is one segment, a final `*` is all that follows. */
   readonly path: string;
@@ -38,11 +38,14 @@ interface AnyRoute {
   /** Asked again and again for how things are: the owner's requests that are answered leave no row in the request log. */
   readonly isPolled?: true;
   /** Absent: the route belongs to the contract, but this version does not have it yet (501, after policy). */
-  readonly handle?: (request: GatewayRequest, services: Services) => Promise<Reply> | Reply;
+  readonly handle?: (request: GatewayRequest, services: Needs) => Promise<Reply> | Reply;
 }
 
-/** The parameter of its path that names the agent it acts on. Work is begun for an agent only, so dispatch has one. */
-export type Route = AnyRoute &
+/**
+ * Its handler says what it needs of the services; the table of routes needs all of them. `agentParameter` is the
+ * parameter of its path that names the agent it acts on. Work is begun for an agent only, so dispatch has one.
+ */
+export type Route<Needs = Services> = AnyRoute<Needs> &
   (
     | { readonly access: Exclude<AccessClass, 'dispatch'>; readonly agentParameter?: string }
     | { readonly access: 'dispatch'; readonly agentParameter: string }

@@ -4,7 +4,7 @@
  *
  * Paths stand without their aliases (`path-alias.ts`).
  */
-import { CONFIG_BODY_BYTES, NO_BODY_BYTES, PUBLIC_BODY_BYTES } from './bounds.ts';
+import { CONFIG_BODY_BYTES } from './bounds.ts';
 import type { AccessClass } from './policy.ts';
 import type { Method, Route } from './route.ts';
 import { adminShutdown, adminStatus } from './routes/admin/status.ts';
@@ -28,6 +28,7 @@ import { compactResponse } from './routes/responses/compact.ts';
 import { createResponse } from './routes/responses/create.ts';
 import { countInputTokens } from './routes/responses/input-tokens.ts';
 import { deleteResponse, getResponse, listInputItems } from './routes/responses/stored.ts';
+import { bodyBytes } from './routes/route-classes.ts';
 import { pairByCode, pairInvite, secureCall, secureSession } from './routes/channel/secure.ts';
 
 /** A row of the contract whose part of the service does not exist yet. */
@@ -47,10 +48,6 @@ function plannedDispatch(path: string): Route {
 }
 
 const PLANNED = 'Part of the contract.';
-
-function bodyBytes(method: Method): number {
-  return method === 'POST' || method === 'PUT' ? PUBLIC_BODY_BYTES : NO_BODY_BYTES;
-}
 
 export const routes: readonly Route[] = [
   root,

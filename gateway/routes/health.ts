@@ -9,7 +9,7 @@ import type { Route, Services } from '../route.ts';
 /** How long the parts of the snapshot that ask the system may take, in milliseconds. */
 const SNAPSHOT_DEADLINE_MS = 250;
 
-export const root: Route = {
+export const root: Route<unknown> = {
   method: 'GET',
   path: '/',
   access: 'public',
@@ -19,7 +19,9 @@ export const root: Route = {
   handle: () => ({ body: 'Postern is running.\n' }),
 };
 
-export const health: Route = {
+type Needs = Pick<Services, 'storage' | 'control' | 'inference' | 'relays' | 'now'>;
+
+export const health: Route<Needs> = {
   method: 'GET',
   path: '/health',
   access: 'health',
@@ -37,7 +39,7 @@ export const health: Route = {
 };
 
 /** What does not work as it should; strangers are told that the service is there, and no more. */
-function troubles({ storage, control }: Services): readonly object[] {
+function troubles({ storage, control }: Needs): readonly object[] {
   const trouble = storage.trouble();
   const channelFailedAtMs = control.channelFailedAtMs();
   return [
@@ -51,7 +53,7 @@ function degraded(reason: string, sinceMs: number): object {
 }
 
 /** Parts of the service that do not exist yet say false, 0 or nothing. */
-async function snapshot({ inference, control, relays }: Services): Promise<object> {
+async function snapshot({ inference, control, relays }: Needs): Promise<object> {
   const { residents, inflight, maxCalls } = inference.status();
   const connections = control.connections();
   return {

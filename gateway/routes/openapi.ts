@@ -1,10 +1,10 @@
 /** `GET /openapi.json`: what this server serves, for programs and people. */
 import { NO_BODY_BYTES } from '../bounds.ts';
 import { openApiDocument } from '../openapi.ts';
-import type { Route } from '../route.ts';
+import type { Route, Services } from '../route.ts';
 
 /** @param table asked for when the first client comes, since this route stands in the table itself */
-export function openApi(table: () => readonly Route[]): Route {
+export function openApi(table: () => readonly Route[]): Route<Pick<Services, 'control'>> {
   let document: object | undefined;
   return {
     method: 'GET',

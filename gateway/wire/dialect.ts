@@ -9,7 +9,7 @@ export interface Dialect {
   /** The addresses that belong to this style alone, without their prefix; a final `*` is all that follows. */
   readonly paths: readonly string[];
   /** What its clients alone put in front of a path. */
-  readonly prefix?: string;
+  readonly prefix?: '/api';
   /** What its clients alone send with every request. */
   readonly clientHeader?: string;
   readonly stream: StreamFormat;

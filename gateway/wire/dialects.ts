@@ -3,10 +3,10 @@ import { withoutAlias } from '../path-alias.ts';
 import { anthropic } from './anthropic/dialect.ts';
 import type { Dialect } from './dialect.ts';
 import { ollama } from './ollama/dialect.ts';
-import { completions, openai } from './openai/dialect.ts';
-import { responses } from './responses/dialect.ts';
+import { openai, openaiCompletions } from './openai/dialect.ts';
+import { openResponses } from './responses/dialect.ts';
 
-export const DIALECTS: readonly Dialect[] = [openai, completions, responses, anthropic, ollama];
+export const DIALECTS: readonly Dialect[] = [openai, openaiCompletions, openResponses, anthropic, ollama];
 
 /** What of a request shows its client's style. */
 export interface StyleHints {

@@ -2,34 +2,28 @@
 import * as z from 'zod';
 import type { ApprovalOutcome, DecisionResult } from '../../../core/approvals/approval-queue.ts';
 import { ServiceError } from '../../../core/errors.ts';
-import { NO_BODY_BYTES } from '../../bounds.ts';
 import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
-import type { Route } from '../../route.ts';
+import type { Services } from '../../route.ts';
+import { adminRoute } from '../route-classes.ts';
 import { encodeApprovals } from '../../wire/admin/approvals.ts';
 import { eventStream } from '../../wire/event-stream.ts';
 
 const decisionBody = z.strictObject({ decision: z.enum(['approve', 'deny']) });
 
-export const listApprovals: Route = {
+export const listApprovals = adminRoute({
   method: 'GET',
   path: '/admin/approvals',
-  access: 'admin',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '',
   summary: 'What waits for the owner: id, kind, summary, when it was asked and when it ends as a no; the oldest first.',
-  handle: (_request, { approvals }) => ({ body: encodeApprovals(approvals.list()) }),
-};
+  handle: (_request, { approvals }: Pick<Services, 'approvals'>) => ({ body: encodeApprovals(approvals.list()) }),
+});
 
-export const decideApproval: Route = {
+export const decideApproval = adminRoute({
   method: 'POST',
   path: '/admin/approvals/:id',
-  access: 'admin',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '',
   summary: 'Approve or deny; answers with the outcome, or 409 where it was settled before.',
   body: decisionBody,
-  handle({ params, json }, { approvals }) {
+  handle({ params, json }, { approvals }: Pick<Services, 'approvals'>) {
     const { decision } = parseBody(decisionBody, json());
     const id = params['id'] ?? '';
     const outcome = decision === 'approve' ? 'approved' : 'denied';
@@ -37,7 +31,7 @@ export const decideApproval: Route = {
     if (refusal !== undefined) throw refusal;
     return { body: { id, outcome } };
   },
-};
+});
 
 function refusalOf(decided: DecisionResult): RequestError | undefined {
   switch (decided.result) {
@@ -62,15 +56,12 @@ const SETTLED: Readonly<Record<ApprovalOutcome, string>> = {
   cancelled: 'This was withdrawn before: whoever asked has left, or can no longer be given what it asked for.',
 };
 
-export const approvalEvents: Route = {
+export const approvalEvents = adminRoute({
   method: 'GET',
   path: '/admin/events',
-  access: 'admin',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '',
   summary:
     'Server-sent events: approval.snapshot with all that wait, then approval.added and approval.settled as they happen.',
-  handle({ signal, headers }, { approvalFeed }) {
+  handle({ signal, headers }, { approvalFeed }: Pick<Services, 'approvalFeed'>) {
     const lastEventId = headers['last-event-id'];
     const reader = approvalFeed.open({
       signal,
@@ -80,4 +71,4 @@ export const approvalEvents: Route = {
       throw new ServiceError('overloaded', 'Too many programs watch the approvals. Stop one of them, and try again.');
     return { headers: eventStream.headers, body: reader.events, cut: reader.cut };
   },
-};
+});

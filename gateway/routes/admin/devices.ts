@@ -1,35 +1,27 @@
 /** `/admin/devices`: the paired devices, for the owner at this machine. */
-import { NO_BODY_BYTES } from '../../bounds.ts';
 import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
-import type { Route } from '../../route.ts';
+import type { Services } from '../../route.ts';
+import { adminRoute } from '../route-classes.ts';
 import { revocationReply } from './keys.ts';
 import { encodeDevice, renameDeviceSchema } from '../../wire/admin/pairings.ts';
 
-const common = {
-  path: '/admin/devices/:id',
-  access: 'admin',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '',
-} as const;
-
-export const listDevices: Route = {
-  ...common,
+export const listDevices = adminRoute({
   method: 'GET',
   path: '/admin/devices',
   summary: 'The paired devices, newest first, the revoked among them.',
-  async handle(_request, { keys }) {
+  async handle(_request, { keys }: Pick<Services, 'keys'>) {
     const { devices } = await keys.openPairings();
     return { body: { devices: devices.list().map(encodeDevice) } };
   },
-};
+});
 
-export const renameDevice: Route = {
-  ...common,
+export const renameDevice = adminRoute({
   method: 'POST',
+  path: '/admin/devices/:id',
   summary: 'Call a device something else.',
   body: renameDeviceSchema,
-  async handle({ params, json }, { keys }) {
+  async handle({ params, json }, { keys }: Pick<Services, 'keys'>) {
     const { name } = parseBody(renameDeviceSchema, json());
     const { devices } = await keys.openPairings();
     const id = params['id'] ?? '';
@@ -38,14 +30,14 @@ export const renameDevice: Route = {
     if (device === undefined) throw unknownDevice();
     return { body: encodeDevice(device) };
   },
-};
+});
 
-export const revokeDevice: Route = {
-  ...common,
+export const revokeDevice = adminRoute({
   method: 'DELETE',
+  path: '/admin/devices/:id',
   summary:
     'Revoke a device, with its access keys. When this is answered, nothing goes on under them; `cut` is what had to be cut off.',
-  async handle({ params }, { keys, storage }) {
+  async handle({ params }, { keys, storage }: Pick<Services, 'keys' | 'storage'>) {
     const { devices } = await keys.openPairings();
     const id = params['id'] ?? '';
     const { result, cut, isDurable } = await devices.revoke(id);
@@ -53,7 +45,7 @@ export const revokeDevice: Route = {
     const told = { id, revoked: true, already: result === 'already', cut };
     return revocationReply({ told, isDurable, storage });
   },
-};
+});
 
 function unknownDevice(): RequestError {
   return new RequestError('not_found', 'There is no device with this id.');

@@ -1,17 +1,14 @@
 /** `GET /metrics`, for a Prometheus on this machine. */
-import { NO_BODY_BYTES } from '../../bounds.ts';
-import type { Route } from '../../route.ts';
+import type { Services } from '../../route.ts';
+import { adminRoute } from '../route-classes.ts';
 
-export const metrics: Route = {
+export const metrics = adminRoute({
   method: 'GET',
   path: '/metrics',
-  access: 'admin',
   isPolled: true,
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '',
   summary: "The service's figures, in Prometheus' text format.",
-  handle: async (_request, services) => ({
+  handle: async (_request, services: Pick<Services, 'metrics'>) => ({
     headers: { 'content-type': services.metrics.contentType },
     body: await services.metrics.text(),
   }),
-};
+});

@@ -1,17 +1,16 @@
 /** `/admin/*` of the server itself: what the command line asks of a running server. */
-import { NO_BODY_BYTES } from '../../bounds.ts';
 import { encodeRelay } from '../../relays.ts';
-import type { Route } from '../../route.ts';
+import type { Services } from '../../route.ts';
+import { adminRoute } from '../route-classes.ts';
 
-export const adminStatus: Route = {
+type StatusNeeds = Pick<Services, 'control' | 'inference' | 'approvals' | 'relays' | 'now'>;
+
+export const adminStatus = adminRoute({
   method: 'GET',
   path: '/admin/status',
-  access: 'admin',
   isPolled: true,
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '',
   summary: 'What runs: version, process, loaded models, calls under way, approvals that wait, ways to relays.',
-  handle: (_request, { control, inference, approvals, relays, now }) => {
+  handle: (_request, { control, inference, approvals, relays, now }: StatusNeeds) => {
     const { residents, inflight } = inference.status();
     return {
       body: {
@@ -25,18 +24,15 @@ export const adminStatus: Route = {
       },
     };
   },
-};
+});
 
 /** Answers first, then stops: whoever asked can wait for the process to end. */
-export const adminShutdown: Route = {
+export const adminShutdown = adminRoute({
   method: 'POST',
   path: '/admin/shutdown',
-  access: 'admin',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '',
   summary: 'Stop the service; answers under way get a moment to finish.',
-  handle: (_request, { control }) => {
+  handle: (_request, { control }: Pick<Services, 'control'>) => {
     control.shutDown();
     return { status: 202, body: { status: 'shutting_down', pid: process.pid } };
   },
-};
+});

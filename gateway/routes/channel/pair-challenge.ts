@@ -3,11 +3,11 @@ import { HINT } from '../../../channel/hint.ts';
 import { ServiceError } from '../../../core/errors.ts';
 import { NO_BODY_BYTES } from '../../bounds.ts';
 import { RequestError } from '../../errors.ts';
-import type { Route } from '../../route.ts';
+import type { Route, Services } from '../../route.ts';
 import { HintError } from '../../sealed/hint-error.ts';
 import { transportOfCode } from './secure.ts';
 
-export const pairChallenge: Route = {
+export const pairChallenge: Route<Pick<Services, 'channelServer'>> = {
   method: 'GET',
   path: '/pair/challenge',
   access: 'channel',

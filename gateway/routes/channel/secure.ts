@@ -30,7 +30,9 @@ const STATUS_OF_HINT: Readonly<Record<number, number>> = {
   [HINT.notOffered]: 404,
 };
 
-function doorRow(op: SealedOp, row: Pick<Route, 'path' | 'maxBodyBytes' | 'summary'>): Route {
+type Needs = Pick<Services, 'channelServer'>;
+
+function doorRow(op: SealedOp, row: Pick<Route, 'path' | 'maxBodyBytes' | 'summary'>): Route<Needs> {
   return {
     ...row,
     method: 'POST',
@@ -65,7 +67,7 @@ export const secureCall = doorRow('call', {
   summary: 'A sealed call of a paired device to any other route.',
 });
 
-async function enter(op: SealedOp, request: GatewayRequest, { channelServer }: Services): Promise<Reply> {
+async function enter(op: SealedOp, request: GatewayRequest, { channelServer }: Needs): Promise<Reply> {
   const { party, signal, stream } = request;
   const cut = new AbortController();
   const source = {

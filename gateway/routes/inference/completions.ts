@@ -1,35 +1,28 @@
 /** `POST /v1/completions`: goes on with a text, with no chat template around it. */
-import { PUBLIC_BODY_BYTES } from '../../bounds.ts';
-import type { Route } from '../../route.ts';
-import { eventStream } from '../../wire/event-stream.ts';
+import type { Services } from '../../route.ts';
 import { objectId } from '../../wire/object-id.ts';
 import { parseCompletionRequest, completionRequestSchema } from '../../wire/openai/completions-request.ts';
-import {
-  encodeCompletionResponse,
-  encodeCompletionStream,
-  type CompletionEnvelope,
-} from '../../wire/openai/completions-response.ts';
+import { encodeCompletionResponse, encodeCompletionStream } from '../../wire/openai/completions-response.ts';
+import { openaiCompletions } from '../../wire/openai/dialect.ts';
+import { chatRoute } from './chat-route.ts';
 
-export const completions: Route = {
-  method: 'POST',
+export const completions = chatRoute({
+  dialect: openaiCompletions,
   path: '/completions',
-  access: 'inference',
-  maxBodyBytes: PUBLIC_BODY_BYTES,
-  clientPrefix: '/v1',
   summary: 'OpenAI text completions: goes on from the prompt as it stands.',
   body: completionRequestSchema,
-  async handle({ json, signal }, { inference, now }) {
+  async read({ json }, { now }: Pick<Services, 'now'>) {
     const request = parseCompletionRequest(json());
-    const model = await inference.languageModel(request.model);
-    const call = { ...request.call, abortSignal: signal };
-    const envelope: CompletionEnvelope = {
-      id: objectId('cmpl-'),
-      created: Math.floor(now() / 1000),
-      model: model.modelId,
-      echo: request.echo,
+    const created = Math.floor(now() / 1000);
+    return {
+      ...request,
+      answer(model) {
+        const envelope = { id: objectId('cmpl-'), created, model, echo: request.echo };
+        return {
+          whole: (answer) => encodeCompletionResponse(envelope, answer),
+          stream: (parts) => encodeCompletionStream(envelope, parts, request),
+        };
+      },
     };
-    if (!request.stream) return { body: encodeCompletionResponse(envelope, await model.doGenerate(call)) };
-    const { stream } = await model.doStream(call);
-    return { headers: eventStream.headers, body: encodeCompletionStream(envelope, stream, request) };
   },
-};
+});

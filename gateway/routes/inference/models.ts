@@ -1,31 +1,28 @@
 /** The models there are: `GET /v1/models`, `GET /v1/models/{id}`. */
 import type { Model } from '../../../core/inference/catalog.ts';
-import { NO_BODY_BYTES } from '../../bounds.ts';
-import type { Route } from '../../route.ts';
+import type { Services } from '../../route.ts';
+import { openai } from '../../wire/openai/dialect.ts';
+import { inferenceRoute } from '../route-classes.ts';
 
-export const listModels: Route = {
+export const listModels = inferenceRoute({
+  dialect: openai,
   method: 'GET',
   path: '/models',
-  access: 'inference',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '/v1',
   summary: 'The installed models, in OpenAI style.',
-  async handle(_request, { catalog }) {
+  async handle(_request, { catalog }: Pick<Services, 'catalog'>) {
     return { body: { object: 'list', data: (await catalog.list()).map(encodeModel) } };
   },
-};
+});
 
-export const getModel: Route = {
+export const getModel = inferenceRoute({
+  dialect: openai,
   method: 'GET',
   path: '/models/*',
-  access: 'inference',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '/v1',
   summary: 'One installed model, in OpenAI style.',
-  async handle({ params }, { catalog }) {
+  async handle({ params }, { catalog }: Pick<Services, 'catalog'>) {
     return { body: encodeModel(await catalog.resolve(params['*'] ?? '')) };
   },
-};
+});
 
 /** Where a model came from, since what a file says about its maker can't be relied on. */
 const OWNERS = {

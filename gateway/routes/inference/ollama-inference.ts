@@ -1,10 +1,12 @@
 /** `POST /api/chat` and `POST /api/generate`, Ollama's two ways to ask a model. */
+import type { ModelCatalog } from '../../../core/inference/catalog.ts';
+import type { Inference } from '../../../core/inference/inference.ts';
+import type { ModelCall } from '../../../core/inference/model-port.ts';
 import { inTurns, type Steps } from '../../../core/steps.ts';
-import { PUBLIC_BODY_BYTES } from '../../bounds.ts';
 import { isOwner } from '../../caller.ts';
-import type { GatewayRequest, Reply, Route, Services } from '../../route.ts';
+import type { GatewayRequest, Reply, Services } from '../../route.ts';
 import { ignoredHeaders } from '../../wire/ignored.ts';
-import { ndjson } from '../../wire/ndjson.ts';
+import { ollama } from '../../wire/ollama/dialect.ts';
 import {
   parseChatRequest,
   parseGenerateRequest,
@@ -17,66 +19,91 @@ import {
   encodeOllamaStream,
   encodeResidency,
   type OllamaClock,
+  type OllamaEnvelope,
   type OllamaRoute,
 } from '../../wire/ollama/response.ts';
+import { chatRoute, type ModelRequest } from './chat-route.ts';
 
-export const ollamaChat: Route = {
-  method: 'POST',
+interface Needs extends Pick<Services, 'now'> {
+  readonly inference: Pick<Inference, 'countPromptTokens' | 'unload'>;
+  readonly catalog: Pick<ModelCatalog, 'resolve'>;
+}
+
+export const ollamaChat = chatRoute({
+  dialect: ollama,
   path: '/chat',
-  access: 'inference',
-  maxBodyBytes: PUBLIC_BODY_BYTES,
-  clientPrefix: '/api',
   summary: 'Ollama chat.',
   body: ollamaChatRequestSchema,
-  handle: (request, services) => answer({ route: 'chat', asked: parseChatRequest(request.json()) }, request, services),
-};
+  read: (request, services: Needs) => read({ route: 'chat', parse: parseChatRequest }, request, services),
+});
 
-export const ollamaGenerate: Route = {
-  method: 'POST',
+export const ollamaGenerate = chatRoute({
+  dialect: ollama,
   path: '/generate',
-  access: 'inference',
-  maxBodyBytes: PUBLIC_BODY_BYTES,
-  clientPrefix: '/api',
   summary: 'Ollama generate.',
   body: ollamaGenerateRequestSchema,
-  handle: (request, services) =>
-    answer({ route: 'generate', asked: parseGenerateRequest(request.json()) }, request, services),
-};
+  read: (request, services: Needs) => read({ route: 'generate', parse: parseGenerateRequest }, request, services),
+});
 
-interface Asked {
+interface OneRoute {
   readonly route: OllamaRoute;
-  readonly asked: Steps<OllamaRequest>;
+  readonly parse: (json: unknown) => Steps<OllamaRequest>;
 }
 
-async function answer({ route, asked }: Asked, { caller, signal }: GatewayRequest, services: Services): Promise<Reply> {
+async function read(
+  { route, parse }: OneRoute,
+  request: GatewayRequest,
+  services: Needs,
+): Promise<ModelRequest | Reply> {
   const clock = startClock(services);
-  const ask = await inTurns(asked);
-  const isUnload = ask.task === 'unload';
-  const envelope = () => ({ route, model: ask.model, clock, loadDuration: clock.elapsed() });
-  // Others may use the model as well: that it goes is for the owner to say.
-  const mayUnload = isOwner(caller);
-  // What is to be unloaded may have lost its file.
-  const { id } = isUnload && mayUnload ? { id: ask.model } : await services.catalog.resolve(ask.model);
-  const headers = ignoredHeaders([...ask.ignored, ...(isUnload && !mayUnload ? ['keep_alive'] : [])]);
+  const ask = await inTurns(parse(request.json()));
+  const envelope = (): OllamaEnvelope => ({ route, model: ask.model, clock, loadDuration: clock.elapsed() });
   if (ask.task !== 'answer') {
-    if (ask.task === 'load') await load(id, signal, services);
-    else if (mayUnload) await services.inference.unload(id);
-    const reason = isUnload && !mayUnload ? 'stop' : ask.task;
-    return { headers, body: encodeResidency(envelope(), reason) };
+    const done = await changeResidency(ask, request, services);
+    const headers = ignoredHeaders([...ask.ignored, ...(done === 'stop' ? ['keep_alive'] : [])]);
+    return { headers, body: encodeResidency(envelope(), done) };
   }
-  const model = await services.inference.languageModel(id);
-  const { stream } = await model.doStream({ ...ask.call, abortSignal: signal });
-  if (!ask.stream) return { headers, body: await encodeOllamaResponse(envelope(), stream) };
-  return { headers: { ...headers, ...ndjson.headers }, body: encodeOllamaStream(envelope(), stream) };
+  const { id } = await services.catalog.resolve(ask.model);
+  return {
+    ...ask,
+    model: id,
+    headers: ignoredHeaders(ask.ignored),
+    timedAnswer() {
+      const said = envelope();
+      return {
+        whole: (parts) => encodeOllamaResponse(said, parts),
+        stream: (parts) => encodeOllamaStream(said, parts),
+      };
+    },
+  };
 }
 
-function startClock({ now }: Services): OllamaClock {
+interface ResidencyChange {
+  readonly model: string;
+  readonly task: 'load' | 'unload';
+}
+
+/** @returns what was done; `stop` is nothing: others may use the model as well, and that it goes is for the owner to say */
+async function changeResidency(
+  { model, task }: ResidencyChange,
+  { caller, signal }: GatewayRequest,
+  { catalog, inference }: Needs,
+): Promise<ResidencyChange['task'] | 'stop'> {
+  if (task === 'unload' && isOwner(caller)) {
+    // Its file may be gone.
+    await inference.unload(model);
+    return task;
+  }
+  const { id } = await catalog.resolve(model);
+  if (task === 'unload') return 'stop';
+  // Counting the tokens of nothing needs the model, and nothing else.
+  await inference.countPromptTokens(id, { prompt: NOTHING, abortSignal: signal });
+  return task;
+}
+
+const NOTHING: ModelCall['prompt'] = [{ role: 'user', content: [{ type: 'text', text: '' }] }];
+
+function startClock({ now }: Pick<Services, 'now'>): OllamaClock {
   const startedAt = process.hrtime.bigint();
   return { now, elapsed: () => Number(process.hrtime.bigint() - startedAt) };
-}
-
-/** Counting the tokens of nothing needs the model, and nothing else. */
-async function load(id: string, signal: AbortSignal, { inference }: Services): Promise<void> {
-  const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: '' }] }];
-  await inference.countPromptTokens(id, { prompt, abortSignal: signal });
 }

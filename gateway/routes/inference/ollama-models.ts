@@ -3,9 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceError } from '../../../core/errors.ts';
 import type { Model } from '../../../core/inference/catalog.ts';
 import type { ResidentModel } from '../../../core/inference/inference.ts';
-import { NO_BODY_BYTES, PUBLIC_BODY_BYTES } from '../../bounds.ts';
 import { isOwner } from '../../caller.ts';
-import type { Route, Services } from '../../route.ts';
+import type { Services } from '../../route.ts';
+import { ollama } from '../../wire/ollama/dialect.ts';
+import { inferenceRoute } from '../route-classes.ts';
 import {
   encodeRunning,
   encodeShow,
@@ -27,27 +28,23 @@ const OLLAMA_VERSION = '0.14.2';
  */
 const LIST_TIMEOUT_MS = 2000;
 
-export const ollamaTags: Route = {
+export const ollamaTags = inferenceRoute({
+  dialect: ollama,
   method: 'GET',
   path: '/tags',
-  access: 'inference',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '/api',
   summary: 'The installed models, in Ollama style.',
-  async handle(_request, services) {
+  async handle(_request, services: Pick<Services, 'catalog'>) {
     return { body: { models: (await lookUp(await services.catalog.list(), services)).map(encodeTag) } };
   },
-};
+});
 
-export const ollamaShow: Route = {
+export const ollamaShow = inferenceRoute({
+  dialect: ollama,
   method: 'POST',
   path: '/show',
-  access: 'inference',
-  maxBodyBytes: PUBLIC_BODY_BYTES,
-  clientPrefix: '/api',
   summary: 'What is in a model, in Ollama style.',
   body: ollamaShowRequestSchema,
-  async handle({ json }, { catalog }) {
+  async handle({ json }, { catalog }: Pick<Services, 'catalog'>) {
     const model = await catalog.resolve(parseShowRequest(json()));
     const details = await catalog.describe(model);
     if (details === undefined) {
@@ -55,16 +52,14 @@ export const ollamaShow: Route = {
     }
     return { body: encodeShow(model, details) };
   },
-};
+});
 
-export const ollamaPs: Route = {
+export const ollamaPs = inferenceRoute({
+  dialect: ollama,
   method: 'GET',
   path: '/ps',
-  access: 'inference',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '/api',
   summary: 'The loaded models, in Ollama style.',
-  async handle({ caller }, services) {
+  async handle({ caller }, services: Pick<Services, 'catalog' | 'inference' | 'now'>) {
     const { residents } = services.inference.status();
     const told = isOwner(caller) ? residents : residents.map(withoutUse).toSorted((a, b) => a.id.localeCompare(b.id));
     const known = await lookUp(
@@ -78,17 +73,17 @@ export const ollamaPs: Route = {
     });
     return { body: { models } };
   },
-};
+});
 
-export const ollamaVersion: Route = {
+export const ollamaVersion = inferenceRoute({
+  dialect: ollama,
   method: 'GET',
   path: '/version',
-  access: 'inference',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '/api',
   summary: 'The version of Ollama that these routes are like.',
-  handle: (_request, { control }) => ({ body: { version: OLLAMA_VERSION, postern_version: control.version } }),
-};
+  handle: (_request, { control }: Pick<Services, 'control'>) => ({
+    body: { version: OLLAMA_VERSION, postern_version: control.version },
+  }),
+});
 
 /** When a model was used last, and which one last of all, is what its other callers did; those who ask now are told of now. */
 function withoutUse(resident: ResidentModel): ResidentModel {

@@ -5,10 +5,12 @@
 import type { LanguageModelV4Content } from '@ai-sdk/provider';
 import { ServiceError } from '../../../core/errors.ts';
 import { inTurns, type Steps } from '../../../core/steps.ts';
-import { PUBLIC_BODY_BYTES } from '../../bounds.ts';
 import { ownerOf } from '../../caller.ts';
 import { RequestError } from '../../errors.ts';
-import type { Route } from '../../route.ts';
+import type { Services } from '../../route.ts';
+import { openResponses } from '../../wire/responses/dialect.ts';
+import { inferenceRoute } from '../route-classes.ts';
+import { assertWhole } from '../../wire/answer-stream.ts';
 import { ignoredHeaders } from '../../wire/ignored.ts';
 import { objectId } from '../../wire/object-id.ts';
 import { encodeCompaction } from '../../wire/responses/compaction.ts';
@@ -28,15 +30,16 @@ const SUMMARIZE = `Summarize the conversation above, so that you can go on with 
 /** A summary that is longer is cut there. */
 const MAX_SUMMARY_TOKENS = 2048;
 
-export const compactResponse: Route = {
+export const compactResponse = inferenceRoute({
+  dialect: openResponses,
   method: 'POST',
   path: '/responses/compact',
-  access: 'inference',
-  maxBodyBytes: PUBLIC_BODY_BYTES,
-  clientPrefix: '/v1',
   summary: 'Make a conversation shorter: what the model said becomes a summary.',
   body: conversationRequestSchema,
-  async handle({ json, caller, signal }, { inference, responses, now }) {
+  async handle(
+    { json, caller, signal },
+    { inference, responses, now }: Pick<Services, 'inference' | 'responses' | 'now'>,
+  ) {
     const asked = await inTurns(parseConversationBody(json()));
     const key = objectId('');
     const previousId = asked.previous_response_id ?? undefined;
@@ -44,14 +47,15 @@ export const compactResponse: Route = {
     const { request, said } = await inTurns(parseCompaction(asked, context));
     const model = await inference.languageModel(request.model);
     const { call, dropped } = await fitPrompt(request, { inference, signal, modelId: model.modelId });
-    const { content, usage } = await model.doGenerate({ ...call, abortSignal: signal });
+    const answer = await model.doGenerate({ ...call, abortSignal: signal });
+    assertWhole(answer);
     const createdAt = Math.floor(now() / 1000);
     return {
       headers: ignoredHeaders([...request.ignored, ...dropped]),
-      body: encodeCompaction({ key, createdAt, said, summary: summaryOf(content), usage }),
+      body: encodeCompaction({ key, createdAt, said, summary: summaryOf(answer.content), usage: answer.usage }),
     };
   },
-};
+});
 
 interface Compaction {
   readonly request: ResponsesRequest;

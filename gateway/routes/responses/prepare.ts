@@ -2,6 +2,7 @@
  * What comes before an answer, however it is given: what was said before is looked up, the model found, and settled
  * whether there is room to store what comes of it.
  */
+import type { Inference } from '../../../core/inference/inference.ts';
 import type { LanguageModel, ModelCall } from '../../../core/inference/model-port.ts';
 import type { ResponseStore, StoredResponse } from '../../../core/responses/response-store.ts';
 import { inTurns } from '../../../core/steps.ts';
@@ -33,13 +34,16 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-type Used = Pick<Services, 'inference' | 'responses' | 'storage' | 'now'>;
+/** What of the services an answer takes. */
+export interface ResponseNeeds extends Pick<Services, 'responses' | 'storage' | 'now'> {
+  readonly inference: Pick<Inference, 'languageModel' | 'countPromptTokens' | 'status'>;
+}
 
 /** @throws {RequestError} and {ServiceError} for what can't be answered */
 export async function prepareResponse(
   asked: ResponsesBody,
   { caller, bodyBytes, signal }: Asked,
-  services: Used,
+  services: ResponseNeeds,
 ): Promise<PreparedResponse> {
   const { inference, responses, now } = services;
   const owner = ownerOf(caller);

@@ -2,23 +2,22 @@
 import * as z from 'zod';
 import type { ResponseStore, StoredResponse } from '../../../core/responses/response-store.ts';
 import { inTurns } from '../../../core/steps.ts';
-import { NO_BODY_BYTES } from '../../bounds.ts';
 import { ownerOf, type Caller } from '../../caller.ts';
 import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
-import type { Route } from '../../route.ts';
+import type { Services } from '../../route.ts';
+import { openResponses } from '../../wire/responses/dialect.ts';
+import { inferenceRoute } from '../route-classes.ts';
 import { parseKeptItems } from '../../wire/responses/input.ts';
 import type { Item } from '../../wire/responses/items.ts';
 import { itemsOfAll } from './earlier.ts';
 
-export const getResponse: Route = {
+export const getResponse = inferenceRoute({
+  dialect: openResponses,
   method: 'GET',
   path: '/responses/:id',
-  access: 'inference',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '/v1',
   summary: 'A stored response.',
-  handle({ caller, params, query }, { responses }) {
+  handle({ caller, params, query }, { responses }: Pick<Services, 'responses'>) {
     if (query.get('stream') === 'true') {
       throw new RequestError('bad_request', 'stream: a stored response is given whole, not streamed again', {
         param: 'stream',
@@ -26,21 +25,19 @@ export const getResponse: Route = {
     }
     return { body: z.looseObject({}).parse(findResponse(responses, caller, params['id']).body) };
   },
-};
+});
 
-export const deleteResponse: Route = {
+export const deleteResponse = inferenceRoute({
+  dialect: openResponses,
   method: 'DELETE',
   path: '/responses/:id',
-  access: 'inference',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '/v1',
   summary: 'Forget a stored response.',
-  handle({ caller, params }, { responses }) {
+  handle({ caller, params }, { responses }: Pick<Services, 'responses'>) {
     const id = params['id'] ?? '';
     if (!responses.delete(ownerOf(caller), id)) throw responseNotFound();
     return { body: { id, object: 'response', deleted: true } };
   },
-};
+});
 
 const listQuerySchema = z.object({
   after: z.string().optional(),
@@ -49,14 +46,12 @@ const listQuerySchema = z.object({
 });
 
 /** All that the model was given: what the response goes on from, and what its own request added. */
-export const listInputItems: Route = {
+export const listInputItems = inferenceRoute({
+  dialect: openResponses,
   method: 'GET',
   path: '/responses/:id/input_items',
-  access: 'inference',
-  maxBodyBytes: NO_BODY_BYTES,
-  clientPrefix: '/v1',
   summary: 'What a stored response was asked.',
-  async handle({ caller, params, query }, { responses }) {
+  async handle({ caller, params, query }, { responses }: Pick<Services, 'responses'>) {
     const { after, limit, order } = parseBody(listQuerySchema, Object.fromEntries(query));
     const response = findResponse(responses, caller, params['id']);
     const conversation = responses.conversation(ownerOf(caller), response.id) ?? [response];
@@ -75,7 +70,7 @@ export const listInputItems: Route = {
       },
     };
   },
-};
+});
 
 /** @throws {RequestError} for a cursor that is none of this list */
 function indexOf(items: readonly Item[], id: string): number {

@@ -2,15 +2,11 @@
  * Anthropic messages, the answer as one body; and what its stream has in common with it. Pure: ids are passed in.
  * Every field that Anthropic's own clients parse is there, `null` where we have nothing to say.
  */
-import type {
-  LanguageModelV4Content,
-  LanguageModelV4FinishReason,
-  LanguageModelV4GenerateResult,
-  LanguageModelV4Usage,
-} from '@ai-sdk/provider';
+import type { LanguageModelV4Content, LanguageModelV4GenerateResult, LanguageModelV4Usage } from '@ai-sdk/provider';
 import { ServiceError } from '../../../core/errors.ts';
 import { isRecord } from '../../../core/json.ts';
 import { PROVIDER } from '../../../core/inference/model-port.ts';
+import { wholeFinish, type WholeFinish } from '../answer-stream.ts';
 
 /** What is known of an answer before it begins. */
 export interface MessageEnvelope {
@@ -97,14 +93,11 @@ function parseJson(text: string): unknown {
   }
 }
 
-const STOP_REASONS: Readonly<Record<LanguageModelV4FinishReason['unified'], string>> = {
+const STOP_REASONS: Readonly<Record<WholeFinish, string>> = {
   stop: 'end_turn',
   length: 'max_tokens',
   'tool-calls': 'tool_use',
   'content-filter': 'refusal',
-  error: 'end_turn',
-  interrupted: 'end_turn',
-  other: 'end_turn',
 };
 
 type Stop = Pick<LanguageModelV4GenerateResult, 'finishReason' | 'providerMetadata'>;
@@ -113,7 +106,7 @@ export function encodeStop({ finishReason, providerMetadata }: Stop): object {
   const sequence = providerMetadata?.[PROVIDER]?.['stopSequence'];
   return finishReason.unified === 'stop' && typeof sequence === 'string'
     ? { stop_reason: 'stop_sequence', stop_sequence: sequence }
-    : { stop_reason: STOP_REASONS[finishReason.unified], stop_sequence: null };
+    : { stop_reason: STOP_REASONS[wholeFinish(finishReason)], stop_sequence: null };
 }
 
 /** `input_tokens` are those that had to be read anew; all three together are the prompt. */

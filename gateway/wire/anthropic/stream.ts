@@ -9,9 +9,9 @@
  * whose counts are those of the whole message, has all of them. To count beforehand would be to wait in line twice, and
  * perhaps to load a model twice, where others wait too.
  */
-import { ServiceError } from '../../../core/errors.ts';
 import { promptCountOf, type ModelStreamPart } from '../../../core/inference/model-port.ts';
-import { outwardError } from '../../errors.ts';
+import type { OutwardError } from '../../errors.ts';
+import { encodeStream, type StreamEncoder } from '../answer-stream.ts';
 import { BlockSequence } from './blocks.ts';
 import { anthropic } from './dialect.ts';
 import {
@@ -26,29 +26,12 @@ import {
 } from './response.ts';
 import { encodeNamedEvent } from '../event-stream.ts';
 
-/**
- * Never throws: a failure in mid-stream becomes an error event, which is the only way left to tell of it.
- * @param parts the port's stream, from `stream-start` on
- */
-export async function* encodeMessageStream(
+/** See `encodeStream`. */
+export function encodeMessageStream(
   envelope: MessageEnvelope,
   parts: AsyncIterable<ModelStreamPart>,
 ): AsyncGenerator<string> {
-  const encoder = new EventEncoder(envelope);
-  try {
-    for await (const part of parts) {
-      if (part.type === 'stream-start') continue;
-      const opening = encoder.begin(promptCountOf(part));
-      if (opening !== '') yield opening;
-      const events = encoder.encode(part);
-      if (events !== '') yield events;
-    }
-    if (!encoder.isFinished) {
-      throw new ServiceError('engine_failed', 'The model stopped before its answer was complete.');
-    }
-  } catch (error) {
-    yield encoder.begin() + anthropic.encodeStreamError(outwardError(error));
-  }
+  return encodeStream(new EventEncoder(envelope), parts);
 }
 
 /** An event's name and its `type` are the same. */
@@ -60,26 +43,32 @@ const SIGNATURE_DELTA = { type: 'signature_delta', signature: THINKING_SIGNATURE
 
 type Part<Type extends ModelStreamPart['type']> = Extract<ModelStreamPart, { type: Type }>;
 
-class EventEncoder {
+class EventEncoder implements StreamEncoder {
   readonly #envelope: MessageEnvelope;
   readonly #blocks = new BlockSequence();
   readonly #callIds = new Set<string>();
   #hasBegun = false;
-  isFinished = false;
 
   constructor(envelope: MessageEnvelope) {
     this.#envelope = envelope;
   }
 
+  encode(part: ModelStreamPart): string {
+    return part.type === 'stream-start' ? '' : this.#open(promptCountOf(part)) + this.#events(part);
+  }
+
+  fail(error: OutwardError): string {
+    return this.#open() + anthropic.encodeStreamError(error);
+  }
+
   /** What every stream begins with; nothing the second time. The first part after the start has the prompt's length. */
-  begin(promptTokens = 0): string {
+  #open(promptTokens = 0): string {
     if (this.#hasBegun) return '';
     this.#hasBegun = true;
     return event('message_start', { message: messageStart(this.#envelope, promptTokens) }) + event('ping');
   }
 
-  /** @returns the events that can go out now; often none */
-  encode(part: ModelStreamPart): string {
+  #events(part: ModelStreamPart): string {
     switch (part.type) {
       case 'text-start':
         return this.#blocks.begin({ key: `text ${part.id}`, start: textBlock() });
@@ -103,8 +92,6 @@ class EventEncoder {
         return this.#call(part);
       case 'finish':
         return this.#finish(part);
-      case 'error':
-        throw part.error;
       default:
         return '';
     }
@@ -131,7 +118,6 @@ class EventEncoder {
   }
 
   #finish(part: Part<'finish'>): string {
-    this.isFinished = true;
     const delta = { ...encodeStop(part), stop_details: null, container: null };
     return (
       this.#blocks.endAll() + event('message_delta', { delta, usage: encodeUsage(part.usage) }) + event('message_stop')

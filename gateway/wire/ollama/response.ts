@@ -9,7 +9,7 @@ import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from '@ai-sdk/
 import { ServiceError } from '../../../core/errors.ts';
 import { isRecord } from '../../../core/json.ts';
 import type { ModelStreamPart } from '../../../core/inference/model-port.ts';
-import { outwardError } from '../../errors.ts';
+import { AnswerEnd, encodeStream, wholeFinish } from '../answer-stream.ts';
 import { encodeLine } from '../ndjson.ts';
 import { ollama } from './dialect.ts';
 import { createToolArgumentsParser } from '../tool-arguments.ts';
@@ -47,16 +47,22 @@ interface Piece {
 
 type Line = Piece & { readonly ending?: Record<string, unknown> };
 
-/** Never throws: a failure in mid-stream becomes the last line, which is the only way left to tell of it. */
-export async function* encodeOllamaStream(
+/** See `encodeStream`. */
+export function encodeOllamaStream(
   envelope: OllamaEnvelope,
   parts: AsyncIterable<ModelStreamPart>,
 ): AsyncGenerator<string> {
-  try {
-    for await (const line of answerLines(envelope, parts)) yield encodeLine(encodeAnswer(envelope, line));
-  } catch (error) {
-    yield ollama.encodeStreamError(outwardError(error));
-  }
+  const lines = new Lines(envelope);
+  return encodeStream(
+    {
+      encode(part) {
+        const line = lines.of(part);
+        return line === undefined ? '' : encodeLine(encodeAnswer(envelope, line));
+      },
+      fail: ollama.encodeStreamError,
+    },
+    parts,
+  );
 }
 
 /** The same lines put together. @throws what the port's stream ends with instead of `finish` */
@@ -65,19 +71,24 @@ export async function encodeOllamaResponse(
   parts: AsyncIterable<ModelStreamPart>,
 ): Promise<object> {
   let [text, thinking] = ['', ''];
-  let end: Record<string, unknown> = {};
+  let last: Record<string, unknown> = {};
   const toolCalls: ToolCall[] = [];
-  for await (const line of answerLines(envelope, parts)) {
-    text += line.text;
-    thinking += line.thinking ?? '';
-    toolCalls.push(...(line.toolCalls ?? []));
-    end = line.ending ?? end;
+  const lines = new Lines(envelope);
+  const end = new AnswerEnd();
+  for await (const part of parts) {
+    end.note(part);
+    const line = lines.of(part);
+    text += line?.text ?? '';
+    thinking += line?.thinking ?? '';
+    toolCalls.push(...(line?.toolCalls ?? []));
+    last = line?.ending ?? last;
   }
+  end.assertReached();
   return encodeAnswer(envelope, {
     text,
     ...(thinking === '' ? {} : { thinking }),
     ...(toolCalls.length === 0 ? {} : { toolCalls }),
-    ending: end,
+    ending: last,
   });
 }
 
@@ -96,33 +107,32 @@ const SAYS_NOTHING: ReadonlySet<ModelStreamPart['type']> = new Set([
   'finish',
 ]);
 
-async function* answerLines(envelope: OllamaEnvelope, parts: AsyncIterable<ModelStreamPart>): AsyncGenerator<Line> {
-  const { clock } = envelope;
-  let firstPieceAt: number | undefined;
-  let calls = 0;
-  for await (const part of parts) {
-    if (!SAYS_NOTHING.has(part.type)) firstPieceAt ??= clock.elapsed();
+class Lines {
+  readonly #envelope: OllamaEnvelope;
+  #firstPieceAt: number | undefined;
+  #calls = 0;
+
+  constructor(envelope: OllamaEnvelope) {
+    this.#envelope = envelope;
+  }
+
+  /** @throws {ServiceError} `engine_failed` for a call that this style can't tell */
+  of(part: ModelStreamPart): Line | undefined {
+    if (!SAYS_NOTHING.has(part.type)) this.#firstPieceAt ??= this.#envelope.clock.elapsed();
     switch (part.type) {
       case 'text-delta':
-        if (part.delta !== '') yield { text: part.delta };
-        break;
+        return part.delta === '' ? undefined : { text: part.delta };
       case 'reasoning-delta':
-        if (part.delta !== '') yield { text: '', thinking: part.delta };
-        break;
+        return part.delta === '' ? undefined : { text: '', thinking: part.delta };
       case 'tool-call':
-        yield { text: '', toolCalls: [toolCall(part, calls)] };
-        calls += 1;
-        break;
-      case 'error':
-        throw part.error;
+        return { text: '', toolCalls: [toolCall(part, this.#calls++)] };
       case 'finish':
-        return yield { text: '', ending: ending(envelope, part, firstPieceAt) };
+        return { text: '', ending: ending(this.#envelope, part, this.#firstPieceAt) };
       default:
         // Starts, ends and fragments of what arrives whole in another part.
-        break;
+        return undefined;
     }
   }
-  throw new ServiceError('engine_failed', 'The model stopped before its answer was complete.');
 }
 
 /** @throws {ServiceError} for arguments that are no object: this style has no way to pass them on */
@@ -155,7 +165,7 @@ function ending(
   const now = clock.elapsed();
   const promptDoneAt = firstPieceAt ?? now;
   return {
-    done_reason: finishReason.unified === 'length' ? 'length' : 'stop',
+    done_reason: wholeFinish(finishReason) === 'length' ? 'length' : 'stop',
     total_duration: now,
     load_duration: loadDuration,
     prompt_eval_count: usage.inputTokens.total ?? 0,

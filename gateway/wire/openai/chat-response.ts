@@ -10,7 +10,7 @@ import type {
   LanguageModelV4Usage,
 } from '@ai-sdk/provider';
 import type { ModelCall, ModelStreamPart } from '../../../core/inference/model-port.ts';
-import { outwardError } from '../../errors.ts';
+import { encodeStream, wholeFinish, type StreamEncoder, type WholeFinish } from '../answer-stream.ts';
 import { DONE_EVENT, encodeEvent } from '../event-stream.ts';
 import { openai } from './dialect.ts';
 import { encodeUsage } from './usage.ts';
@@ -70,30 +70,17 @@ interface StreamOptions {
   readonly includeUsage: boolean;
 }
 
-/**
- * Never throws: a failure in mid-stream becomes an error event, which is the only way left to tell of it. It is the last
- * one: `[DONE]` would call the answer whole.
- * @param parts the port's stream, from `stream-start` on
- */
-export async function* encodeChatStream(
+/** See `encodeStream`. */
+export function encodeChatStream(
   envelope: ChatEnvelope,
   parts: AsyncIterable<ModelStreamPart>,
   options: StreamOptions,
 ): AsyncGenerator<string> {
-  const encoder = new ChunkEncoder(envelope, options);
-  try {
-    yield encoder.first();
-    for await (const part of parts) {
-      const text = encoder.encode(part);
-      if (text !== '') yield text;
-    }
-    yield DONE_EVENT;
-  } catch (error) {
-    yield openai.encodeStreamError(outwardError(error));
-  }
+  return encodeStream(new ChunkEncoder(envelope, options), parts);
 }
 
-class ChunkEncoder {
+class ChunkEncoder implements StreamEncoder {
+  readonly fail = openai.encodeStreamError;
   readonly #common: object;
   readonly #prefixHash: string;
   readonly #includeUsage: boolean;
@@ -105,7 +92,7 @@ class ChunkEncoder {
     this.#includeUsage = includeUsage;
   }
 
-  first(): string {
+  begin(): string {
     return encodeEvent({ ...this.#chunk({ role: 'assistant', content: '' }, null), prefix_hash: this.#prefixHash });
   }
 
@@ -131,11 +118,13 @@ class ChunkEncoder {
         return this.#callIndexes.has(part.toolCallId) ? '' : this.#wholeCall(part);
       case 'finish':
         return this.#finish(part.finishReason, part.usage);
-      case 'error':
-        throw part.error;
       default:
         return '';
     }
+  }
+
+  end(): string {
+    return DONE_EVENT;
   }
 
   #wholeCall(call: { readonly toolCallId: string; readonly toolName: string; readonly input: string }): string {
@@ -169,16 +158,13 @@ function common({ id, created, model }: ChatEnvelope, object: string): object {
   return { id, object, created, model, system_fingerprint: null, service_tier: 'default' };
 }
 
-const FINISH_REASONS: Readonly<Record<LanguageModelV4FinishReason['unified'], string>> = {
+const FINISH_REASONS: Readonly<Record<WholeFinish, string>> = {
   stop: 'stop',
   length: 'length',
   'tool-calls': 'tool_calls',
   'content-filter': 'content_filter',
-  error: 'stop',
-  interrupted: 'stop',
-  other: 'stop',
 };
 
 function finishReason(reason: LanguageModelV4FinishReason): string {
-  return FINISH_REASONS[reason.unified];
+  return FINISH_REASONS[wholeFinish(reason)];
 }

@@ -3,11 +3,10 @@
  * Pure: the id and the time are passed in.
  */
 import type { LanguageModelV4FinishReason, LanguageModelV4GenerateResult } from '@ai-sdk/provider';
-import { ServiceError } from '../../../core/errors.ts';
 import type { ModelStreamPart } from '../../../core/inference/model-port.ts';
-import { outwardError } from '../../errors.ts';
+import { encodeStream, wholeFinish, type StreamEncoder } from '../answer-stream.ts';
 import { DONE_EVENT, encodeEvent } from '../event-stream.ts';
-import { openai } from './dialect.ts';
+import { openaiCompletions } from './dialect.ts';
 import { encodeUsage } from './usage.ts';
 
 /** What is the same in an answer and in each chunk of one. */
@@ -34,40 +33,50 @@ interface StreamOptions {
   readonly includeUsage: boolean;
 }
 
-/**
- * Never throws: a failure in mid-stream becomes an error event, which is the only way left to tell of it. It is the last
- * one: `[DONE]` would call the answer whole.
- * @param parts the port's stream, from `stream-start` on
- */
-export async function* encodeCompletionStream(
+/** See `encodeStream`. */
+export function encodeCompletionStream(
   envelope: CompletionEnvelope,
   parts: AsyncIterable<ModelStreamPart>,
   options: StreamOptions,
 ): AsyncGenerator<string> {
-  try {
-    for await (const chunk of chunks(envelope, parts, options)) yield encodeEvent({ ...common(envelope), ...chunk });
-    yield DONE_EVENT;
-  } catch (error) {
-    yield openai.encodeStreamError(outwardError(error));
-  }
+  return encodeStream(new ChunkEncoder(envelope, options), parts);
 }
 
-async function* chunks(
-  { echo }: CompletionEnvelope,
-  parts: AsyncIterable<ModelStreamPart>,
-  { includeUsage }: StreamOptions,
-): AsyncGenerator<object> {
-  const noUsage = includeUsage ? { usage: null } : {};
-  if (echo !== '') yield { choices: [choice(echo, null)], ...noUsage };
-  for await (const part of parts) {
-    if (part.type === 'error') throw part.error;
-    if (part.type === 'text-delta' && part.delta !== '') yield { choices: [choice(part.delta, null)], ...noUsage };
-    if (part.type !== 'finish') continue;
-    yield { choices: [choice('', finishReason(part.finishReason))], ...noUsage };
-    if (includeUsage) yield { choices: [], usage: encodeUsage(part.usage) };
-    return;
+class ChunkEncoder implements StreamEncoder {
+  readonly fail = openaiCompletions.encodeStreamError;
+  readonly #common: object;
+  readonly #echo: string;
+  readonly #includeUsage: boolean;
+
+  constructor(envelope: CompletionEnvelope, { includeUsage }: StreamOptions) {
+    this.#common = common(envelope);
+    this.#echo = envelope.echo;
+    this.#includeUsage = includeUsage;
   }
-  throw new ServiceError('engine_failed', 'The model stopped before its answer was complete.');
+
+  begin(): string {
+    return this.#chunk(this.#echo);
+  }
+
+  encode(part: ModelStreamPart): string {
+    if (part.type === 'text-delta') return this.#chunk(part.delta);
+    if (part.type !== 'finish') return '';
+    const last = this.#chunk('', finishReason(part.finishReason));
+    return this.#includeUsage
+      ? last + encodeEvent({ ...this.#common, choices: [], usage: encodeUsage(part.usage) })
+      : last;
+  }
+
+  end(): string {
+    return DONE_EVENT;
+  }
+
+  /** Nothing for no text, but where it says the end. */
+  #chunk(text: string, reason: string | null = null): string {
+    if (text === '' && reason === null) return '';
+    const noUsage = this.#includeUsage ? { usage: null } : {};
+    return encodeEvent({ ...this.#common, choices: [choice(text, reason)], ...noUsage });
+  }
 }
 
 function common({ id, created, model }: CompletionEnvelope): object {
@@ -79,7 +88,8 @@ function choice(text: string, reason: string | null): object {
 }
 
 /** Raw text knows of no tools: whatever else ended it counts as its end. */
-function finishReason({ unified }: LanguageModelV4FinishReason): string {
-  if (unified === 'length') return 'length';
-  return unified === 'content-filter' ? 'content_filter' : 'stop';
+function finishReason(reason: LanguageModelV4FinishReason): string {
+  const finish = wholeFinish(reason);
+  if (finish === 'length') return 'length';
+  return finish === 'content-filter' ? 'content_filter' : 'stop';
 }

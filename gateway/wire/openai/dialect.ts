@@ -15,7 +15,7 @@ export function openAiDialect(own: Pick<Dialect, 'name' | 'paths'>, fields: Fiel
 
 export const openai = openAiDialect({ name: 'openai', paths: ['/chat/completions'] }, CHAT_FIELDS);
 
-export const completions = openAiDialect(
+export const openaiCompletions = openAiDialect(
   { name: 'openai', paths: ['/completions'] },
   { ...CHAT_FIELDS, prompt: 'prompt' },
 );

@@ -10,7 +10,7 @@ import type {
   LanguageModelV4GenerateResult,
   LanguageModelV4Usage,
 } from '@ai-sdk/provider';
-import { ServiceError } from '../../../core/errors.ts';
+import { wholeFinish } from '../answer-stream.ts';
 import { itemId, outputText, responseId, type Item, type ReasoningItem } from './items.ts';
 import { encodeOpaqueText } from './opaque-text.ts';
 import { DEFAULT_TEMPERATURE, INCLUDE_THOUGHTS, type ResponsesBody } from './request.ts';
@@ -113,19 +113,14 @@ export function encodeUsage({ inputTokens, outputTokens }: LanguageModelV4Usage)
 }
 
 /** How a response ends that ended for this reason. */
-export function ending({ unified }: LanguageModelV4FinishReason): Pick<Progress, 'status' | 'incompleteReason'> {
-  switch (unified) {
+export function ending(reason: LanguageModelV4FinishReason): Pick<Progress, 'status' | 'incompleteReason'> {
+  switch (wholeFinish(reason)) {
     case 'length':
       return { status: 'incomplete', incompleteReason: 'max_output_tokens' };
     case 'content-filter':
       return { status: 'incomplete', incompleteReason: 'content_filter' };
-    case 'error':
-      throw new ServiceError('engine_failed', 'The model stopped because of an error.');
-    case 'interrupted':
-      throw new ServiceError('engine_failed', 'The model stopped before its answer was complete.');
     case 'stop':
     case 'tool-calls':
-    case 'other':
       return { status: 'completed' };
   }
 }
@@ -135,10 +130,7 @@ interface Completion {
   readonly completedAt: number;
 }
 
-/**
- * The whole answer at once.
- * @throws {ServiceError} `engine_failed`
- */
+/** The whole answer at once. */
 export function encodeResponse(
   envelope: ResponseEnvelope,
   result: LanguageModelV4GenerateResult,

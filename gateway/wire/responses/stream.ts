@@ -14,9 +14,9 @@
  * own summary: the schema's events for raw thoughts make OpenAI's client throw, and that client's make a schema fail.
  */
 import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from '@ai-sdk/provider';
-import { ServiceError } from '../../../core/errors.ts';
 import type { ModelStreamPart } from '../../../core/inference/model-port.ts';
-import { outwardError } from '../../errors.ts';
+import { outwardError, type OutwardError } from '../../errors.ts';
+import { encodeStream, type StreamEncoder } from '../answer-stream.ts';
 import { DONE_EVENT, encodeNamedEvent } from '../event-stream.ts';
 import { CHAT_FIELDS, encodeOpenAiError } from '../openai/error.ts';
 import { outputText, type FunctionCallItem, type Item, type MessageItem } from './items.ts';
@@ -37,27 +37,13 @@ interface StreamOptions {
   readonly onAnswer: (response: ResponseResource) => ResponseResource;
 }
 
-/**
- * Never throws: a failure in mid-stream becomes `response.failed`, which is the only way left to tell of it.
- * @param parts the port's stream, from `stream-start` on
- */
-export async function* encodeResponseStream(
+/** See `encodeStream`. */
+export function encodeResponseStream(
   envelope: ResponseEnvelope,
   parts: AsyncIterable<ModelStreamPart>,
   options: StreamOptions,
 ): AsyncGenerator<string> {
-  const encoder = new EventEncoder(envelope, options);
-  yield encoder.begin();
-  try {
-    for await (const part of parts) {
-      const text = encoder.encode(part);
-      if (text !== '') yield text;
-    }
-    encoder.assertEnded();
-  } catch (error) {
-    yield encoder.fail(error);
-  }
-  yield DONE_EVENT;
+  return encodeStream(new EventEncoder(envelope, options), parts);
 }
 
 /** A block or a call as the port names it. */
@@ -83,7 +69,7 @@ interface OpenItem {
 
 type Call = Extract<ModelStreamPart, { type: 'tool-call' }>;
 
-class EventEncoder {
+class EventEncoder implements StreamEncoder {
   readonly #envelope: ResponseEnvelope;
   readonly #options: StreamOptions;
   /** By `keyOf` their block. */
@@ -93,7 +79,6 @@ class EventEncoder {
   /** A message that is whole if more follows; if nothing does, the end tells whether it was cut. */
   #endedText: OpenItem | undefined;
   #sequenceNumber = 0;
-  #hasEnded = false;
 
   constructor(envelope: ResponseEnvelope, options: StreamOptions) {
     this.#envelope = envelope;
@@ -125,20 +110,21 @@ class EventEncoder {
         return this.#endCall(part);
       case 'finish':
         return this.#finish(part.finishReason, part.usage);
-      case 'error':
-        throw part.error;
       default:
         return '';
     }
   }
 
-  /** @throws {ServiceError} when the port's stream broke off */
-  assertEnded(): void {
-    if (!this.#hasEnded) throw new ServiceError('engine_failed', 'The model stopped before its answer was complete.');
+  end(): string {
+    return DONE_EVENT;
   }
 
-  fail(cause: unknown): string {
-    const { code, message } = encodeOpenAiError(outwardError(cause), CHAT_FIELDS).error;
+  fail(error: OutwardError): string {
+    return this.#failed(error) + DONE_EVENT;
+  }
+
+  #failed(cause: OutwardError): string {
+    const { code, message } = encodeOpenAiError(cause, CHAT_FIELDS).error;
     const ended = this.#settleText('completed');
     for (const item of this.#open.values()) this.#output[item.index] = this.#itemOf(item, 'incomplete');
     const response = encodeResource(this.#envelope, {
@@ -215,7 +201,6 @@ class EventEncoder {
     this.#open.clear();
     const completedAt = this.#options.now();
     const response = encodeResource(this.#envelope, { ...end, output: this.#output, completedAt, usage });
-    this.#hasEnded = true;
     return settled + cut + this.#answer(response);
   }
 
@@ -223,7 +208,7 @@ class EventEncoder {
     try {
       return this.#event(`response.${response.status}`, { response: this.#options.onAnswer(response) });
     } catch (error) {
-      return this.fail(error);
+      return this.#failed(outwardError(error));
     }
   }
 

@@ -34,6 +34,9 @@ afterEach(() => {
   remove();
 });
 
+/** What these routes need, and nothing more. */
+type Needs = Pick<Services, 'keys' | 'storage' | 'gatewayFacts' | 'appOrigin' | 'relays'>;
+
 interface Asking {
   readonly body?: object;
   readonly id?: string;
@@ -41,13 +44,13 @@ interface Asking {
   readonly relays?: readonly RelayState[];
 }
 
-async function ask(route: Route, { body = {}, id = '', appOrigin, relays = [] }: Asking = {}): Promise<Reply> {
+async function ask(route: Route<Needs>, { body = {}, id = '', appOrigin, relays = [] }: Asking = {}): Promise<Reply> {
   const services = {
     keys: { openPairings: async () => ({ ...pairings, gatewayKey: () => gatewayKey }) },
     gatewayFacts: () => gateway,
     appOrigin,
     relays: { list: () => relays },
-  } as unknown as Services;
+  } as unknown as Needs;
   return route.handle!({ json: () => body, params: { id } } as unknown as GatewayRequest, services);
 }
 

@@ -44,13 +44,16 @@ const OTHERS: readonly Caller[] = [
   { transport: 'relay', sealed: true, credential: 'device', scope: 'master', keyId: 'k' },
 ];
 
+/** What these routes need, and nothing more. */
+type Needs = Pick<Services, 'inference' | 'catalog' | 'now'>;
+
 interface Fake {
-  readonly services: Services;
+  readonly services: Needs;
   /** What the port was asked, in order. */
   readonly asked: { readonly what: 'answer' | 'count' | 'unload'; readonly id: string; readonly call?: ModelCall }[];
 }
 
-function fake(overrides: Partial<Services> = {}): Fake {
+function fake(overrides: Partial<Needs> = {}): Fake {
   const asked: Fake['asked'] = [];
   const languageModel = (id: string): LanguageModel => ({
     specificationVersion: 'v4',
@@ -70,16 +73,28 @@ function fake(overrides: Partial<Services> = {}): Fake {
     if (id === model.id || id === `${model.id}:latest`) return model;
     throw new ServiceError('model_not_found', `The model '${id}' is not installed.`);
   };
-  const services: Services = {
+  const services: Needs = {
     inference: {
       languageModel: async (id) => languageModel(id),
       countPromptTokens: async (id, call) => {
         asked.push({ what: 'count', id, call });
         return 0;
       },
+      load: async () => undefined,
       unload: async (id) => void asked.push({ what: 'unload', id: (await resolve(id)).id }),
       status: () => ({
-        residents: [{ id: 'm', model, pid: 1, contextTokens: 512, unloadsInMs: 60_000, keepLoadedMs: 900_000 }],
+        residents: [
+          {
+            id: 'm',
+            model,
+            pid: 1,
+            contextTokens: 512,
+            sequences: 1,
+            memoryBytes: 1,
+            unloadsInMs: 60_000,
+            keepLoadedMs: 900_000,
+          },
+        ],
         inflight: new Map(),
         maxCalls: 64,
         runnerCrashes: 0,
@@ -93,12 +108,12 @@ function fake(overrides: Partial<Services> = {}): Fake {
     },
     now: () => 1_700_000_000_000,
     ...overrides,
-  } as Services;
+  };
   return { services, asked };
 }
 
 async function send(
-  route: Route,
+  route: Route<Needs>,
   body: object,
   { services }: Fake,
   signal = new AbortController().signal,

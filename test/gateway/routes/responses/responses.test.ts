@@ -12,15 +12,16 @@ import { createResponseStore } from '../../../../core/responses/response-store.t
 import { openDatabase, type Database } from '../../../../storage/database.ts';
 import type { Caller } from '../../../../gateway/caller.ts';
 import { RequestError } from '../../../../gateway/errors.ts';
-import type { Reply, Route, Services } from '../../../../gateway/route.ts';
+import type { Reply, Route } from '../../../../gateway/route.ts';
 import { createResponse } from '../../../../gateway/routes/responses/create.ts';
+import type { ResponseNeeds } from '../../../../gateway/routes/responses/prepare.ts';
 import { deleteResponse, getResponse, listInputItems } from '../../../../gateway/routes/responses/stored.ts';
 import { validEvents, type Response } from '../../../support/openresponses.ts';
 import { streamOf } from '../../../support/port-events.ts';
 
 let home: string;
 let database: Database;
-let services: Services;
+let services: ResponseNeeds;
 let calls: ModelCall[];
 
 const usage = {
@@ -61,10 +62,15 @@ beforeEach(() => {
     },
   };
   services = {
-    inference: { languageModel: () => Promise.resolve(model) },
+    inference: {
+      languageModel: () => Promise.resolve(model),
+      countPromptTokens: () => Promise.reject(new Error('nobody asked for this')),
+      status: () => ({ residents: [], inflight: new Map(), maxCalls: 1, runnerCrashes: 0 }),
+    },
     responses: createResponseStore({ database, now: () => 1_700_000_000_000 }),
+    storage: { trouble: () => undefined, note: () => undefined },
     now: () => 1_700_000_000_000,
-  } as unknown as Services;
+  };
 });
 
 const caller = (scope: Caller['scope']): Caller => ({ transport: 'lan', sealed: false, credential: 'key', scope });
@@ -77,7 +83,7 @@ interface Asked {
   readonly signal?: AbortSignal;
 }
 
-async function ask(route: Route, { as = 'owner', body, id, query = '', signal }: Asked): Promise<Reply> {
+async function ask(route: Route<ResponseNeeds>, { as = 'owner', body, id, query = '', signal }: Asked): Promise<Reply> {
   const request = {
     caller: caller(as),
     view: 'full' as const,
