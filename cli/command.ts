@@ -6,15 +6,26 @@ import type { ParseArgsConfig } from 'node:util';
 import type { EditorOptions, LineEditor } from './line-editor.ts';
 import type { StyledText } from './styled-text.ts';
 
+export type CommandOptions = NonNullable<ParseArgsConfig['options']>;
+
 export interface Command {
   readonly name: string;
   /** One line for the list of commands. */
   readonly summary: string;
   /** What `--help` prints, an example included. */
   readonly usage: string;
-  readonly options: NonNullable<ParseArgsConfig['options']>;
+  readonly options: CommandOptions;
+  /** The verbs that may follow its name (`actions.ts`). */
+  readonly actions?: ReadonlyMap<string, Action>;
   /** False for one that has nothing to do with `SVC_HOME`, or only looks at how it is. */
   readonly usesHome?: false;
+  run(input: CommandInput, context: CommandContext): Promise<ExitCode>;
+}
+
+export interface Action {
+  /** The names of those of the command's options that it understands. */
+  readonly options: readonly string[];
+  /** @param input without its name */
   run(input: CommandInput, context: CommandContext): Promise<ExitCode>;
 }
 

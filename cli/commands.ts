@@ -26,6 +26,9 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['relay', async () => (await import('./commands/relay.ts')).relay],
 ]);
 
+/** In the order of the help. */
+export const commandNames: readonly string[] = [...COMMANDS.keys()];
+
 export async function findCommand(name: string): Promise<Command | undefined> {
   return COMMANDS.get(name)?.();
 }

@@ -8,7 +8,8 @@ import { NewerDatabaseError } from '../storage/schema-versions.ts';
 import { IdentityError } from '../identity/node/secret-store.ts';
 import { StartError } from '../service/start.ts';
 import { CommandError, READER_LEFT, UsageError, type Command, type CommandContext, type ExitCode } from './command.ts';
-import { allCommands, findCommand } from './commands.ts';
+import { allCommands, commandNames, findCommand } from './commands.ts';
+import { didYouMean } from './did-you-mean.ts';
 import { explainDiskError } from './disk-error.ts';
 import { installLastResort, internalErrorText } from '../service/internal-error.ts';
 import { watchOutput } from './output-watch.ts';
@@ -87,7 +88,8 @@ async function dispatch([name, ...args]: readonly string[], context: CommandCont
   }
   const command = await findCommand(name);
   if (command === undefined) {
-    terminal.say(`postern: there is no command "${name}". "postern --help" lists them.`);
+    const near = didYouMean(name, commandNames);
+    terminal.say([NAME, ` there is no command "${name}".${near} "postern --help" lists them.`]);
     return 2;
   }
   return runCommand(command, args, context);
@@ -119,30 +121,35 @@ async function takeHome({ home, terminal }: CommandContext): Promise<void> {
 
 function explain(error: unknown, command: Command, { terminal, home }: CommandContext): ExitCode {
   if (isMisuse(error)) {
-    terminal.say(`postern: ${misuseText(error)}\nSee "postern ${command.name} --help".`);
+    terminal.say([NAME, ` ${misuseText(error, command)}\nSee "postern ${command.name} --help".`]);
     return 2;
   }
   const explained = isForOwner(error) ? error : explainDiskError(error, home);
   if (isForOwner(explained)) {
-    terminal.say(`postern: ${explained.message}`);
+    terminal.say([NAME, ` ${explained.message}`]);
     return 1;
   }
   if (isSystemError(error)) {
-    terminal.say(`postern: ${error.message}.`);
+    terminal.say([NAME, ` ${error.message}.`]);
     return 1;
   }
   terminal.say(internalErrorText(error));
   return 1;
 }
 
+/** Whose words they are, where something failed. */
+const NAME = { text: 'postern:', style: 'bad' } as const;
+
 function isMisuse(error: unknown): error is Error {
   return error instanceof UsageError || isParseArgsError(error) || (error instanceof SettingsError && error.isMisuse);
 }
 
 /** Node's own words for an option that does not exist advise on how to pass it on. */
-function misuseText({ message }: Error): string {
+function misuseText({ message }: Error, { options }: Command): string {
   const [, option] = /^Unknown option '([^' ]+)/.exec(message) ?? [];
-  return option === undefined ? message : `there is no option ${option}.`;
+  if (option === undefined) return message;
+  const known = [...Object.keys(options), 'help'].map((name) => `--${name}`);
+  return `there is no option ${option}.${didYouMean(option, known)}`;
 }
 
 /** Its words were written for whoever reads them, and say what to do. */

@@ -26,6 +26,8 @@ const declarations = mergeDeclarations(
 export type Settings = SettingsOf<typeof declarations>;
 export type SettingName = keyof Settings;
 
+export const settingNames: readonly string[] = Object.keys(declarations);
+
 export const {
   isName: isSettingName,
   isLive: isLiveSetting,

@@ -13,11 +13,19 @@ import type { Method } from '../../gateway/route.ts';
 import { findAccessKey } from '../../identity/access-key.ts';
 import type { AccessKeyRefusal } from '../../identity/node/access-key-check.ts';
 import { machineNames } from '../../service/addresses.ts';
-import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from '../command.ts';
+import { noun, refuseMore } from '../actions.ts';
+import {
+  CommandError,
+  UsageError,
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  type ExitCode,
+} from '../command.ts';
 import { readKey, REFUSALS } from './keys.ts';
 import { verifyHere } from '../key-admin.ts';
 
-export const access: Command = {
+export const access: Command = noun({
   name: 'access',
   summary: 'say who may call what',
   usage: `Usage: postern access explain --route "METHOD /path" --from loopback|lan|relay [--process own|other] [--host NAME]
@@ -46,27 +54,30 @@ Example:
     key: { type: 'string' },
     json: { type: 'boolean' },
   },
-  async run({ flags, positionals }, context) {
-    // Not quoted: it could be a key.
-    if (positionals.length !== 1 || positionals[0] !== 'explain') throw new UsageError('say "explain", and no more.');
-    const { route, params, asked } = targetOf(flags['route']);
-    const from = transportOf(flags['from']);
-    const isSealed = flags['sealed'] === true;
-    const { settings } = await readSettings(context);
-    const local = from === 'loopback' && !isSealed ? await locate(flags, settings) : undefined;
-    const shown = flags['key'] === undefined ? undefined : await look(flags['key'], isSealed, context);
-    const transport = local?.isLoopback === false ? 'lan' : from;
-    const caller = callerFor({ transport, sealed: isSealed }, shown, settings['access.requireKeyOnLoopback']);
-    const host = local?.host ?? 'own';
-    const agent = namedAgent(route, params, builtInAgentOnly);
-    const verdict = decide(route.access, { caller, site: 'none', host, hasRunToken: false, agent });
-    const where = { process: local?.process ?? null, host: local?.host ?? null };
-    const explained = { route: asked, class: route.access, ...where, caller, key: keyText(shown), ...outcome(verdict) };
-    if (flags['json'] === true) context.terminal.print(JSON.stringify(explained));
-    else print(explained, context);
-    return 0;
+  actions: {
+    explain: { options: ['route', 'from', 'process', 'host', 'sealed', 'key', 'json'], run: explain },
   },
-};
+});
+
+async function explain({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  refuseMore(positionals);
+  const { route, params, asked } = targetOf(flags['route']);
+  const from = transportOf(flags['from']);
+  const isSealed = flags['sealed'] === true;
+  const { settings } = await readSettings(context);
+  const local = from === 'loopback' && !isSealed ? await locate(flags, settings) : undefined;
+  const shown = flags['key'] === undefined ? undefined : await look(flags['key'], isSealed, context);
+  const transport = local?.isLoopback === false ? 'lan' : from;
+  const caller = callerFor({ transport, sealed: isSealed }, shown, settings['access.requireKeyOnLoopback']);
+  const host = local?.host ?? 'own';
+  const agent = namedAgent(route, params, builtInAgentOnly);
+  const verdict = decide(route.access, { caller, site: 'none', host, hasRunToken: false, agent });
+  const where = { process: local?.process ?? null, host: local?.host ?? null };
+  const explained = { route: asked, class: route.access, ...where, caller, key: keyText(shown), ...outcome(verdict) };
+  if (flags['json'] === true) context.terminal.print(JSON.stringify(explained));
+  else print(explained, context);
+  return 0;
+}
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'DELETE'];
 

@@ -8,16 +8,24 @@ import {
   type WireApproval,
   type WireApprovalEvent,
 } from '../../gateway/wire/admin/approvals.ts';
-import { CommandError, UsageError, type Command, type CommandContext, type Terminal } from '../command.ts';
+import { noun, refuseMore } from '../actions.ts';
+import {
+  CommandError,
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  type ExitCode,
+  type Terminal,
+} from '../command.ts';
 import { findLiveServer, requireLiveServer, type LiveServer } from '../live-server.ts';
 
 /** How often a server that went away is looked for. */
 const POLL_MS = 250;
 
-export const approvals: Command = {
+export const approvals: Command = noun({
   name: 'approvals',
   summary: 'show requests that await your approval',
-  usage: `Usage: postern approvals [--watch] [--json]
+  usage: `Usage: postern approvals [list] [--watch] [--json]
 
 Shows what waits for you: a device that wants to be paired, a tool that wants to run, money that would be spent, a
 change of the configuration that is a risk. "postern approve ID" and "postern deny ID" decide; the first few characters
@@ -32,17 +40,20 @@ Example:
   postern approvals --watch
 `,
   options: { watch: { type: 'boolean', short: 'w' }, json: { type: 'boolean' } },
-  async run({ flags, positionals }, context) {
-    if (positionals.length > 0) throw new UsageError(`"approvals" takes no argument "${positionals.join(' ')}".`);
-    const asJson = flags['json'] === true;
-    const server = await requireLiveServer(context.home);
-    if (flags['watch'] === true) {
-      const tell = asJson ? tellJson(context.terminal) : createTeller(context.terminal);
-      await watch(server, tell, context);
-    } else list(await readApprovals(server), asJson, context.terminal);
-    return 0;
-  },
-};
+  actions: { list: { options: ['watch', 'json'], run: listOrWatch } },
+  usual: 'list',
+});
+
+async function listOrWatch({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  refuseMore(positionals);
+  const asJson = flags['json'] === true;
+  const server = await requireLiveServer(context.home);
+  if (flags['watch'] === true) {
+    const tell = asJson ? tellJson(context.terminal) : createTeller(context.terminal);
+    await watch(server, tell, context);
+  } else list(await readApprovals(server), asJson, context.terminal);
+  return 0;
+}
 
 export async function readApprovals(server: LiveServer): Promise<readonly WireApproval[]> {
   const answer = approvalListSchema.safeParse(await server.ask('GET', 'approvals'));

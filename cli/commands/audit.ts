@@ -13,12 +13,13 @@ import { printable } from '../../core/printable.ts';
 import { openDatabase, type Database } from '../../storage/database.ts';
 import { createAuditSeal } from '../../identity/audit-seal.ts';
 import { openIdentity } from '../../identity/node/open-identity.ts';
+import { noun, refuseMore } from '../actions.ts';
 import { UsageError, type Command, type CommandContext, type CommandInput, type ExitCode } from '../command.ts';
 import { identityOptions } from '../../service/identity-options.ts';
 
 const DEFAULT_LIMIT = 50;
 
-export const audit: Command = {
+export const audit: Command = noun({
   name: 'audit',
   summary: 'show what became of keys and devices, and check that record',
   usage: `Usage: postern audit [list] [--limit N] [--json]
@@ -34,14 +35,9 @@ Example:
   postern audit list --limit 10
 `,
   options: { json: { type: 'boolean' }, limit: { type: 'string' } },
-  async run({ flags, positionals: [action, ...rest] }, context) {
-    if (rest.length > 0) throw new UsageError(`there is an argument too many: "${rest.join(' ')}".`);
-    const asJson = flags['json'] === true;
-    if (action === undefined || action === 'list') return list(limitOf(flags['limit']), asJson, context);
-    if (action === 'verify') return verify(asJson, context);
-    throw new UsageError('say "list" or "verify".');
-  },
-};
+  actions: { list: { options: ['limit', 'json'], run: list }, verify: { options: ['json'], run: verify } },
+  usual: 'list',
+});
 
 function limitOf(flag: CommandInput['flags'][string]): number {
   if (flag === undefined) return DEFAULT_LIMIT;
@@ -50,10 +46,13 @@ function limitOf(flag: CommandInput['flags'][string]): number {
   throw new UsageError(`--limit: "${text}" is not a number of entries.`);
 }
 
-function list(limit: number, asJson: boolean, { terminal, home }: CommandContext): ExitCode {
+async function list({ flags, positionals }: CommandInput, { terminal, home }: CommandContext): Promise<ExitCode> {
+  refuseMore(positionals);
+  const limit = limitOf(flags['limit']);
   const records =
     withDatabase(home, (database) => listAuditRecords({ database, events: auditEvents }, { limit })) ?? [];
-  if (asJson) terminal.print(JSON.stringify(records.map(({ seq, atMs, entry }) => ({ seq, at_ms: atMs, ...entry }))));
+  if (flags['json'] === true)
+    terminal.print(JSON.stringify(records.map(({ seq, atMs, entry }) => ({ seq, at_ms: atMs, ...entry }))));
   else if (records.length === 0) terminal.say('The audit log has no entries yet.');
   else for (const record of records) terminal.print(lineOf(record));
   return 0;
@@ -71,13 +70,14 @@ function timeText(atMs: number): string {
   return Number.isNaN(time.getTime()) ? 'no time' : time.toISOString();
 }
 
-async function verify(asJson: boolean, context: CommandContext): Promise<ExitCode> {
+async function verify({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  refuseMore(positionals);
   const { terminal, home } = context;
   const opened = await openIdentity(await identityOptions(context));
   const seal = createAuditSeal(opened.auditKey());
   const nothing: AuditVerdict = { intact: true, count: 0 };
   const verdict = withDatabase(home, (database) => verifyAuditLog({ database, events: auditEvents, seal })) ?? nothing;
-  if (asJson) terminal.print(JSON.stringify(verdict));
+  if (flags['json'] === true) terminal.print(JSON.stringify(verdict));
   else if (verdict.intact)
     terminal.print(`The audit log is intact (${verdict.count} ${verdict.count === 1 ? 'entry' : 'entries'}).`);
   else terminal.print(`The audit log is damaged at entry ${verdict.seq}: ${FAULTS[verdict.fault]}`);

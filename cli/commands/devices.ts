@@ -2,21 +2,30 @@
 import { quoted } from '../../core/printable.ts';
 import { isLabel } from '../../identity/access-claims.ts';
 import type { DeviceResource } from '../../gateway/wire/admin/pairings.ts';
-import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from '../command.ts';
+import { noun, refuseMore } from '../actions.ts';
+import {
+  CommandError,
+  UsageError,
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  type ExitCode,
+} from '../command.ts';
 import { cutText } from '../cut-text.ts';
 import { findDeviceAdmin, type DeviceAdmin } from '../device-admin.ts';
 import { notDurableText } from '../key-admin.ts';
 import { localTime } from '../local-time.ts';
+import { statusCell } from '../status-cell.ts';
+import { table, type Cell } from '../table.ts';
 
-export const devices: Command = {
+export const devices: Command = noun({
   name: 'devices',
   summary: 'list, rename and revoke paired devices',
-  usage: `Usage: postern devices [--json]
+  usage: `Usage: postern devices [list] [--json]
        postern devices rename ID NAME
        postern devices revoke ID [--json]
 
-Lists every device that was paired, the newest first. "postern invite" pairs one.
-
+  list      every device that was paired, the newest first; "postern invite" pairs one
   rename    call it something else; the name is yours alone
   revoke    the device and the keys that came with it are no longer valid, and their requests in flight are ended; when
             the command returns, that is done
@@ -29,31 +38,32 @@ Example:
   postern devices rename 3f9a "old phone"
 `,
   options: { json: { type: 'boolean' } },
-  async run({ flags, positionals: [action, ...rest] }, context) {
-    const asJson = flags['json'] === true;
-    if (action === undefined) return list(asJson, context);
-    if (action === 'rename' && rest.length === 2) return rename(rest[0] ?? '', rest[1] ?? '', context);
-    if (action === 'revoke' && rest.length === 1) return revoke(rest[0] ?? '', asJson, context);
-    throw new UsageError('say nothing more to list them, or "rename ID NAME", or "revoke ID".');
+  actions: {
+    list: { options: ['json'], run: list },
+    rename: { options: [], run: rename },
+    revoke: { options: ['json'], run: revoke },
   },
-};
+  usual: 'list',
+});
 
-async function list(asJson: boolean, context: CommandContext): Promise<ExitCode> {
+const HEADS = ['ID', 'STATUS', 'DEVICE', 'FOR', 'PAIRED', 'SEEN', 'REVOKED'];
+
+async function list({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  refuseMore(positionals);
   const { terminal } = context;
   const all = await (await findDeviceAdmin(context)).list();
-  if (asJson) terminal.print(JSON.stringify(all));
-  else for (const device of all) terminal.print(lineOf(device));
+  if (flags['json'] === true) terminal.print(JSON.stringify(all));
+  else if (all.length > 0) for (const line of table(HEADS, all.map(cellsOf))) terminal.print(line);
   if (all.length === 0) terminal.say('No device is paired. "postern invite" pairs one.');
   return 0;
 }
 
-function lineOf(device: DeviceResource): string {
-  const { id, status, agent_index: agent, scope, paired_at: pairedAt, last_seen_at: seenAt } = device;
-  const forWhat = agent === null ? 'for every agent' : `for agent ${agent} (${scope})`;
-  const seen = seenAt === null ? 'never seen' : `seen ${localTime(seenAt)}${pathText(device)}`;
-  const end = device.revoked_at === null ? '' : `revoked ${localTime(device.revoked_at)}`;
-  const columns = [id, status.padEnd(7), deviceText(device), forWhat, `paired ${localTime(pairedAt)}`, seen, end];
-  return columns.join('  ').trimEnd();
+function cellsOf(device: DeviceResource): readonly Cell[] {
+  const { id, status, agent_index: agent, scope, paired_at: pairedAt, last_seen_at: seenAt, revoked_at: end } = device;
+  const forWhat = agent === null ? 'every agent' : `agent ${agent} (${scope})`;
+  const seen = seenAt === null ? 'never' : `${localTime(seenAt)}${pathText(device)}`;
+  const revoked = end === null ? '' : localTime(end);
+  return [id, statusCell(status), deviceText(device), forWhat, localTime(pairedAt), seen, revoked];
 }
 
 /** `"phone" ("android", "Pixel 9")`: its own words, if the owner did not rename it. */
@@ -68,7 +78,10 @@ export function pathText({ last_path: path }: DeviceResource): string {
   return path === 'lan' ? ' over the network' : ' through a relay';
 }
 
-async function rename(prefix: string, name: string, context: CommandContext): Promise<ExitCode> {
+async function rename({ positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  const [prefix, name, ...more] = positionals;
+  if (prefix === undefined || name === undefined) throw new UsageError('say which one, and what to call it: ID NAME.');
+  refuseMore(more);
   if (!isLabel(name)) throw new UsageError('a name is 1 to 64 characters that can be shown as they are.');
   const admin = await findDeviceAdmin(context);
   const device = await findByPrefix(admin, prefix);
@@ -77,13 +90,17 @@ async function rename(prefix: string, name: string, context: CommandContext): Pr
   return 0;
 }
 
-async function revoke(prefix: string, asJson: boolean, context: CommandContext): Promise<ExitCode> {
+async function revoke({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  const [prefix, ...more] = positionals;
+  if (prefix === undefined) throw new UsageError('say which one: "revoke ID".');
+  refuseMore(more);
   const admin = await findDeviceAdmin(context);
   const device = await findByPrefix(admin, prefix);
   const { result, cut, isDurable, reason } = await admin.revoke(device.id);
   const isNew = result === 'revoked';
   const { terminal } = context;
-  if (asJson) terminal.print(JSON.stringify({ revoked: isNew ? [device.id] : [], cut, durable: isDurable }));
+  if (flags['json'] === true)
+    terminal.print(JSON.stringify({ revoked: isNew ? [device.id] : [], cut, durable: isDurable }));
   else terminal.say(isNew ? `Revoked: ${deviceText(device)}.${cutText(cut)}` : 'It was revoked before.');
   if (isDurable) return 0;
   terminal.say(notDurableText({ reason }));

@@ -5,6 +5,7 @@ import { UsageError, type Command, type CommandContext } from '../command.ts';
 import type { Check, CheckedMachine, Finding } from './doctor/check.ts';
 import { checks } from './doctor/checks.ts';
 import { findLiveServer } from '../live-server.ts';
+import type { Style } from '../styled-text.ts';
 
 export const doctor: Command = {
   name: 'doctor',
@@ -65,12 +66,15 @@ async function runCheck(check: Check, machine: CheckedMachine): Promise<Result> 
   }
 }
 
+const STYLES = { ok: 'good', warning: 'warning', failed: 'bad' } as const satisfies Record<Finding['state'], Style>;
+
 const STATE_COLUMNS = 'warning'.length + 2;
 
 function print(results: readonly Result[], { terminal }: CommandContext): void {
   const nameColumns = Math.max(...results.map(({ name }) => name.length)) + 2;
   for (const { name, state, message, remedy } of results) {
-    terminal.print(`${state.padEnd(STATE_COLUMNS)}${name.padEnd(nameColumns)}${message}`);
+    const shown = { text: state.padEnd(STATE_COLUMNS), style: STYLES[state] };
+    terminal.print([shown, `${name.padEnd(nameColumns)}${message}`]);
     if (remedy !== undefined) terminal.print(`${' '.repeat(STATE_COLUMNS + nameColumns)}${remedy}`);
   }
 }

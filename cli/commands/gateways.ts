@@ -1,9 +1,19 @@
 /** `postern gateways`: what this machine is paired with. */
 import { quoted } from '../../core/printable.ts';
-import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from '../command.ts';
+import { noun, refuseMore } from '../actions.ts';
+import {
+  CommandError,
+  UsageError,
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  type ExitCode,
+} from '../command.ts';
+import { localTime } from '../local-time.ts';
 import { forgetGateway, listPairedGateways, loadPairedDevice, type PairedGateway } from '../paired-gateways.ts';
+import { table } from '../table.ts';
 
-export const gateways: Command = {
+export const gateways: Command = noun({
   name: 'gateways',
   summary: 'list and forget the gateways that this machine is paired with',
   usage: `Usage: postern gateways [list] [--json]
@@ -21,31 +31,30 @@ Example:
   postern gateways forget study
 `,
   options: { json: { type: 'boolean' } },
-  async run({ flags, positionals: [action = 'list', ...rest] }, context) {
-    const asJson = flags['json'] === true;
-    if (action === 'list' && rest.length === 0) return list(asJson, context);
-    const wanted = rest.length === 0 ? undefined : rest.join(' ');
-    if (action === 'key') return printKey(wanted, asJson, context);
-    if (action === 'forget' && wanted !== undefined) return forget(wanted, asJson, context);
-    throw new UsageError('say "list", "key", or "forget" and which one.');
+  actions: {
+    list: { options: ['json'], run: list },
+    key: { options: [], run: printKey },
+    forget: { options: ['json'], run: forget },
   },
-};
+  usual: 'list',
+});
 
-async function list(asJson: boolean, { home, terminal }: CommandContext): Promise<ExitCode> {
+async function list({ flags, positionals }: CommandInput, { home, terminal }: CommandContext): Promise<ExitCode> {
+  refuseMore(positionals);
   const found = await listPairedGateways(home);
-  if (asJson) terminal.print(JSON.stringify(found.map(resourceOf)));
+  if (flags['json'] === true) terminal.print(JSON.stringify(found.map(resourceOf)));
   else if (found.length === 0)
     terminal.say('This machine is paired with no gateway. "postern pair -" takes an invite.');
-  else
-    for (const { gatewayName, gatewayId, deviceId, pairedAt } of found) {
-      const since = new Date(pairedAt).toLocaleString('sv-SE');
-      terminal.print(`${quoted(gatewayName)}\n  gateway ${gatewayId}\n  device  ${deviceId}, since ${since}`);
-    }
+  else for (const line of table(['NAME', 'GATEWAY', 'DEVICE', 'PAIRED'], found.map(cellsOf))) terminal.print(line);
   return 0;
 }
 
-async function printKey(wanted: string | undefined, asJson: boolean, context: CommandContext): Promise<ExitCode> {
-  if (asJson) throw new UsageError('--json does not go with this: it prints the key and nothing else.');
+function cellsOf({ gatewayName, gatewayId, deviceId, pairedAt }: PairedGateway): readonly string[] {
+  return [quoted(gatewayName), gatewayId, deviceId, localTime(pairedAt)];
+}
+
+async function printKey({ positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  const wanted = positionals.length === 0 ? undefined : positionals.join(' ');
   const gateway = chooseGateway(await listPairedGateways(context.home), wanted);
   const { bearerKey } = await loadPairedDevice(gateway, context);
   if (bearerKey === undefined) {
@@ -58,11 +67,13 @@ async function printKey(wanted: string | undefined, asJson: boolean, context: Co
   return 0;
 }
 
-async function forget(wanted: string, asJson: boolean, context: CommandContext): Promise<ExitCode> {
+async function forget({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  const wanted = positionals.join(' ');
+  if (wanted === '') throw new UsageError('say which one: "forget NAME".');
   const gateway = chooseGateway(await listPairedGateways(context.home), wanted);
   await forgetGateway(gateway, context);
   const { terminal } = context;
-  if (asJson) terminal.print(JSON.stringify({ forgotten: resourceOf(gateway) }));
+  if (flags['json'] === true) terminal.print(JSON.stringify({ forgotten: resourceOf(gateway) }));
   terminal.say(
     `Forgotten: ${quoted(gateway.gatewayName)}. Device ${gateway.deviceId} counts there until its owner says ` +
       `"postern devices revoke ${gateway.deviceId}".`,

@@ -10,13 +10,21 @@ import { gatewayFingerprint } from '../../identity/gateway-name.ts';
 import { openIdentity, type Identity } from '../../identity/node/open-identity.ts';
 import { restoreIdentity } from '../../identity/node/restore-identity.ts';
 import type { MasterKey } from '../../identity/secret-keys.ts';
-import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from '../command.ts';
+import { noun, refuseMore } from '../actions.ts';
+import {
+  CommandError,
+  UsageError,
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  type ExitCode,
+} from '../command.ts';
 import { identityOptions } from '../../service/identity-options.ts';
 
-export const identity: Command = {
+export const identity: Command = noun({
   name: 'identity',
   summary: 'show, back up and restore the identity',
-  usage: `Usage: postern identity show [--json]
+  usage: `Usage: postern identity [show] [--json]
        postern identity backup [--yes]
        postern identity restore - [--replace]
 
@@ -34,29 +42,29 @@ Example:
   postern identity restore - < words.txt
 `,
   options: { json: { type: 'boolean' }, yes: { type: 'boolean' }, replace: { type: 'boolean' } },
-  async run({ flags, positionals: [action, ...rest] }, context) {
-    if (action === 'restore') return restore(rest, flags['replace'] === true, context);
-    // Not quoted: it could be a word of a backup.
-    if (rest.length > 0) throw new UsageError('there is an argument too many.');
-    if (action === 'show') return show(flags['json'] === true, context);
-    if (action === 'backup') return backup(flags['yes'] === true, context);
-    throw new UsageError('say "show", "backup" or "restore".');
+  actions: {
+    show: { options: ['json'], run: show },
+    backup: { options: ['yes'], run: backup },
+    restore: { options: ['replace'], run: restore },
   },
-};
+  usual: 'show',
+});
 
-async function show(asJson: boolean, context: CommandContext): Promise<ExitCode> {
+async function show({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  refuseMore(positionals);
   const { terminal } = context;
   const opened = await openIdentity(await identityOptions(context));
   const { masterAddress: address, store } = opened;
   const gatewayId = gatewayFingerprint(opened.gatewayKey());
-  if (asJson) terminal.print(JSON.stringify({ address, gateway_id: gatewayId, store: store.kind }));
+  if (flags['json'] === true) terminal.print(JSON.stringify({ address, gateway_id: gatewayId, store: store.kind }));
   else terminal.print(`address  ${address}\ngateway  ${gatewayId}\n${store.description}`);
   return 0;
 }
 
-async function backup(isWanted: boolean, context: CommandContext): Promise<ExitCode> {
+async function backup({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  refuseMore(positionals);
   const { terminal } = context;
-  if (!terminal.isInteractive && !isWanted) {
+  if (!terminal.isInteractive && flags['yes'] !== true) {
     throw new UsageError('stdout is not a terminal. Use --yes to print the words all the same.');
   }
   const opened = await openIdentity(await identityOptions(context));
@@ -69,9 +77,10 @@ async function backup(isWanted: boolean, context: CommandContext): Promise<ExitC
   return 0;
 }
 
-async function restore(rest: readonly string[], mayReplace: boolean, context: CommandContext): Promise<ExitCode> {
+async function restore({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { terminal, home } = context;
-  if (rest.length !== 1 || rest[0] !== '-') {
+  const mayReplace = flags['replace'] === true;
+  if (positionals.length !== 1 || positionals[0] !== '-') {
     throw new UsageError('the words come from standard input, never from the command line. Say "restore -".');
   }
   const master = await readWords(context);

@@ -10,6 +10,7 @@ import {
   type InviteState,
   type MadeInvite,
 } from '../../gateway/wire/admin/pairings.ts';
+import { noun, refuseMore } from '../actions.ts';
 import {
   CommandError,
   UsageError,
@@ -23,8 +24,9 @@ import { agentIndexOf, findDurationS, type Flag } from '../flags.ts';
 import { waitForDevice } from '../invite-wait.ts';
 import { requireLiveServer, type LiveServer } from '../live-server.ts';
 import { localTime } from '../local-time.ts';
+import { table, type Cell } from '../table.ts';
 
-export const invite: Command = {
+export const invite: Command = noun({
   name: 'invite',
   summary: 'pair a device with this machine',
   usage: `Usage: postern invite [--agent N] [--expires 10m] [--approve] [--bearer] [--png FILE] [--json]
@@ -57,16 +59,9 @@ Example:
     png: { type: 'string' },
     json: { type: 'boolean' },
   },
-  async run(input, context) {
-    const [action, ...rest] = input.positionals;
-    if (action === undefined) return pairOne(input, context);
-    const other = Object.keys(input.flags).find((name) => name !== 'json');
-    if (other !== undefined) throw new UsageError(`--${other} does not go with this.`);
-    if (action === 'list' && rest.length === 0) return list(input.flags['json'] === true, context);
-    if (action === 'close' && rest.length === 1) return close(rest[0] ?? '', context);
-    throw new UsageError('say nothing more to make an invite, or "list", or "close ID".');
-  },
-};
+  actions: { list: { options: ['json'], run: list }, close: { options: [], run: close } },
+  usual: { options: ['agent', 'expires', 'approve', 'bearer', 'png', 'json'], run: pairOne },
+});
 
 async function pairOne({ flags }: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { home, terminal } = context;
@@ -184,23 +179,33 @@ const OUTCOMES: Readonly<Record<InviteState['state'], (ended: InviteState) => st
 
 const listSchema = z.object({ invites: z.array(inviteResourceSchema) });
 
-async function list(asJson: boolean, { home, terminal }: CommandContext): Promise<ExitCode> {
+async function list({ flags, positionals }: CommandInput, { home, terminal }: CommandContext): Promise<ExitCode> {
+  refuseMore(positionals);
   const server = await requireLiveServer(home);
   const { invites } = listSchema.parse(await server.ask('GET', 'invites'));
-  if (asJson) terminal.print(JSON.stringify(invites));
-  else for (const one of invites) terminal.print(lineOf(one));
+  if (flags['json'] === true) terminal.print(JSON.stringify(invites));
+  else if (invites.length > 0)
+    for (const line of table(['ID', 'STATE', 'FOR', 'UNTIL', 'DEVICE'], invites.map(cellsOf))) terminal.print(line);
   if (invites.length === 0) terminal.say('There was no invite in the last day. "postern invite" makes one.');
   return 0;
 }
 
-function lineOf({ id, state, expires_at: end, agent_index: agent, device_id: device }: InviteResource): string {
-  const scope = agent === null ? 'for every agent' : `for agent ${agent}`;
-  return [id, state.padEnd(7), scope, `until ${localTime(end)}`, device ?? ''].join('  ').trimEnd();
+function cellsOf({
+  id,
+  state,
+  expires_at: end,
+  agent_index: agent,
+  device_id: device,
+}: InviteResource): readonly Cell[] {
+  const scope = agent === null ? 'every agent' : `agent ${agent}`;
+  return [id, { text: state, style: state === 'open' ? 'good' : 'faint' }, scope, localTime(end), device ?? ''];
 }
 
 const closedSchema = z.object({ closed: z.boolean(), state: z.string() });
 
-async function close(id: string, { home, terminal }: CommandContext): Promise<ExitCode> {
+async function close({ positionals }: CommandInput, { home, terminal }: CommandContext): Promise<ExitCode> {
+  const [id = '', ...more] = positionals;
+  refuseMore(more);
   // Whoever pastes the code itself is not told it back.
   if (!/^[0-9a-f]{32}$/.test(id)) {
     throw new UsageError('an id is 32 hexadecimal digits; "postern invite list" shows them.');

@@ -4,6 +4,7 @@ import { findAccessKey } from '../../identity/access-key.ts';
 import { isLabel, type AccessClaims } from '../../identity/access-claims.ts';
 import type { AccessKeyRefusal } from '../../identity/node/access-key-check.ts';
 import { MAX_LIFETIME_S, type KeyResource } from '../../gateway/wire/admin/access-keys.ts';
+import { noun, refuseMore } from '../actions.ts';
 import {
   CommandError,
   UsageError,
@@ -16,8 +17,10 @@ import { cutText } from '../cut-text.ts';
 import { agentIndexOf, findDurationS, type Flag } from '../flags.ts';
 import { findKeyAdmin, notDurableText, verifyHere, type KeyAdmin } from '../key-admin.ts';
 import { localTime } from '../local-time.ts';
+import { statusCell } from '../status-cell.ts';
+import { table, type Cell } from '../table.ts';
 
-export const keys: Command = {
+export const keys: Command = noun({
   name: 'keys',
   summary: 'make, list and revoke access keys',
   usage: `Usage: postern keys create [--agent N] [--expires 90d] [--label TEXT] [--json]
@@ -47,31 +50,14 @@ Example:
     all: { type: 'boolean' },
     json: { type: 'boolean' },
   },
-  async run(input, context) {
-    const [action = 'list', ...rest] = input.positionals;
-    const act = ACTIONS.get(action);
-    if (act === undefined) throw new UsageError('say "create", "list", "revoke" or "inspect".');
-    refuseFlags(input.flags, act.flags);
-    return act.run({ flags: input.flags, positionals: rest }, context);
+  actions: {
+    create: { options: ['agent', 'expires', 'label', 'json'], run: create },
+    list: { options: ['json'], run: list },
+    revoke: { options: ['all', 'json'], run: revoke },
+    inspect: { options: ['json'], run: inspect },
   },
-};
-
-interface Action {
-  readonly flags: readonly string[];
-  run(input: CommandInput, context: CommandContext): Promise<ExitCode>;
-}
-
-const ACTIONS: ReadonlyMap<string, Action> = new Map([
-  ['create', { flags: ['agent', 'expires', 'label'], run: create }],
-  ['list', { flags: [], run: list }],
-  ['revoke', { flags: ['all'], run: revoke }],
-  ['inspect', { flags: [], run: inspect }],
-]);
-
-function refuseFlags(flags: CommandInput['flags'], taken: readonly string[]): void {
-  const other = Object.keys(flags).find((name) => name !== 'json' && !taken.includes(name));
-  if (other !== undefined) throw new UsageError(`--${other} does not go with this.`);
-}
+  usual: 'list',
+});
 
 async function create({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
   refuseMore(positionals);
@@ -91,27 +77,21 @@ async function create({ flags, positionals }: CommandInput, context: CommandCont
   return 0;
 }
 
+const HEADS = ['ID', 'STATUS', 'FOR', 'VALID', 'USED', 'LABEL'];
+
 async function list({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
   refuseMore(positionals);
   const { terminal } = context;
   const all = await (await findKeyAdmin(context)).list();
   if (flags['json'] === true) terminal.print(JSON.stringify(all));
-  else for (const key of all) terminal.print(lineOf(key));
+  else if (all.length > 0) for (const line of table(HEADS, all.map(cellsOf))) terminal.print(line);
   if (all.length === 0) terminal.say('There are no access keys. "postern keys create" makes one.');
   return 0;
 }
 
-function lineOf(key: KeyResource): string {
-  return [
-    key.id,
-    key.status.padEnd(7),
-    forWhat(key),
-    untilWhen(key),
-    useOf(key),
-    key.label === null ? '' : quoted(key.label),
-  ]
-    .join('  ')
-    .trimEnd();
+function cellsOf(key: KeyResource): readonly Cell[] {
+  const { id, label } = key;
+  return [id, statusCell(key.status), forWhat(key), untilWhen(key), useOf(key), label === null ? '' : quoted(label)];
 }
 
 /** A grant is never presented: its device is seen instead. */
@@ -191,11 +171,6 @@ function whatItSays({ kid, scope, issuer, label, issuedAtS, expiresAtS, confirma
     created_at: timeOf(issuedAtS),
     expires_at: expiresAtS === undefined ? null : timeOf(expiresAtS),
   };
-}
-
-function refuseMore(rest: readonly string[]): void {
-  // Not quoted: it could be a key.
-  if (rest.length > 0) throw new UsageError('there is an argument too many.');
 }
 
 function lifetimeS(flag: Flag): number | null | undefined {

@@ -5,6 +5,7 @@ import { openRequestLog } from '../../gateway/request-log/request-log.ts';
 import type { LoggedRequest, RequestLogReader, RequestStats } from '../../gateway/request-log/request-log-reader.ts';
 import { parseRequestQuery, type RequestQuery } from '../../gateway/request-log/request-query.ts';
 import { CommandError, UsageError, type Command, type CommandInput } from '../command.ts';
+import { formatDuration, REQUEST_HEADS, requestLine } from '../request-line.ts';
 
 /** How soon a new row is seen. */
 const POLL_MS = 200;
@@ -61,6 +62,7 @@ Example:
         const stats = reader.stats(query.filter);
         terminal.print(isJson ? JSON.stringify(stats) : statsTable(stats));
       } else {
+        if (!isJson && terminal.isInteractive) terminal.print(REQUEST_HEADS);
         const from = printNewest(reader, query, print);
         if (flags['follow'] === true) await follow(reader, query, { from, print, stop });
       }
@@ -115,48 +117,12 @@ interface Following {
   readonly stop: AbortSignal;
 }
 
-/** Columns first, then what there is to say of this one. */
-function requestLine(request: LoggedRequest): string {
-  const columns = [
-    localTime(request.time),
-    String(request.status),
-    request.method.padEnd(6),
-    duration(request.duration_ms).padStart(8),
-    request.path.padEnd(24),
-  ];
-  return [...columns, ...details(request)].join('  ').trimEnd();
-}
-
-function details(request: LoggedRequest): string[] {
-  const { input_tokens: input, cached_tokens: cached, output_tokens: output, tokens_per_second: speed } = request;
-  return [
-    request.model,
-    input === null ? null : `${input}${cached === null || cached === 0 ? '' : ` (${cached} cached)`} in`,
-    output === null ? null : `${output} out`,
-    speed === null ? null : `${speed.toFixed(1)} tok/s`,
-    request.finish_reason,
-    request.error_code,
-    request.source === 'http' ? null : request.source,
-    request.caller === 'loopback' ? null : request.caller,
-  ].filter((detail) => detail !== null);
-}
-
-/** As its clock on the wall shows it: `2026-01-31 12:00:00`. */
-function localTime(time: string): string {
-  return new Date(time).toLocaleString('sv-SE');
-}
-
-function duration(ms: number): string {
-  if (ms < 1000) return `${ms.toFixed(ms < 10 ? 1 : 0)} ms`;
-  return `${(ms / 1000).toFixed(1)} s`;
-}
-
 function statsTable(stats: RequestStats): string {
   const { success_rate: success, average_duration_ms: average, average_tokens_per_second: speed } = stats;
   const rows: readonly (readonly [string, string])[] = [
     ['requests', String(stats.requests)],
     ['success rate', success === null ? '-' : `${(success * 100).toFixed(1)} %`],
-    ['average time', average === null ? '-' : duration(average)],
+    ['average time', average === null ? '-' : formatDuration(average)],
     ['errors', String(stats.errors)],
     ['inferences', String(stats.inferences)],
     ['tokens/second', speed === null ? '-' : speed.toFixed(1)],

@@ -1,5 +1,6 @@
 /** `postern models`: finds the action; each has a file of its own in `models/`. */
-import { UsageError, type Command, type CommandContext, type CommandInput, type ExitCode } from '../command.ts';
+import { noun } from '../actions.ts';
+import type { Command } from '../command.ts';
 import { aliasModel } from './models/alias.ts';
 import { listModels } from './models/list.ts';
 import { loadedModels, loadModel, unloadModel } from './models/loaded.ts';
@@ -7,24 +8,7 @@ import { pullModel } from './models/pull.ts';
 import { removeModel } from './models/remove.ts';
 import { showModel } from './models/show.ts';
 
-interface Action {
-  /** Those of the command's options that it understands. */
-  readonly flags: readonly string[];
-  run(input: CommandInput, context: CommandContext): Promise<ExitCode>;
-}
-
-const ACTIONS: ReadonlyMap<string, Action> = new Map([
-  ['list', { flags: ['json'], run: listModels }],
-  ['show', { flags: ['json'], run: showModel }],
-  ['pull', { flags: ['yes', 'sha256'], run: pullModel }],
-  ['ps', { flags: ['json'], run: loadedModels }],
-  ['load', { flags: ['json'], run: loadModel }],
-  ['unload', { flags: ['json'], run: unloadModel }],
-  ['rm', { flags: ['yes'], run: removeModel }],
-  ['alias', { flags: ['remove', 'json'], run: aliasModel }],
-]);
-
-export const models: Command = {
+export const models: Command = noun({
   name: 'models',
   summary: 'list, show, fetch, remove, load and unload models',
   usage: `Usage: postern models [list] [--json]
@@ -67,11 +51,15 @@ Example:
     remove: { type: 'boolean' },
     sha256: { type: 'string' },
   },
-  async run({ flags, positionals: [name = 'list', ...positionals] }, context) {
-    const action = ACTIONS.get(name);
-    if (action === undefined) throw new UsageError(`say ${[...ACTIONS.keys()].map((one) => `"${one}"`).join(', ')}.`);
-    const foreign = Object.keys(flags).find((flag) => !action.flags.includes(flag));
-    if (foreign !== undefined) throw new UsageError(`"models ${name}" has no option --${foreign}.`);
-    return action.run({ flags, positionals }, context);
+  actions: {
+    list: { options: ['json'], run: listModels },
+    show: { options: ['json'], run: showModel },
+    pull: { options: ['yes', 'sha256'], run: pullModel },
+    ps: { options: ['json'], run: loadedModels },
+    load: { options: ['json'], run: loadModel },
+    unload: { options: ['json'], run: unloadModel },
+    rm: { options: ['yes'], run: removeModel },
+    alias: { options: ['remove', 'json'], run: aliasModel },
   },
-};
+  usual: 'list',
+});

@@ -1,7 +1,8 @@
 /** `postern relay status`, and the lines on relays that other commands share. */
 import * as z from 'zod';
 import { relayResourceSchema, type RelayResource } from '../../gateway/relays.ts';
-import { UsageError, type CommandContext, type CommandInput, type ExitCode } from '../command.ts';
+import { refuseMore } from '../actions.ts';
+import type { CommandContext, CommandInput, ExitCode } from '../command.ts';
 import { formatBytes } from '../format-bytes.ts';
 import { requireLiveServer } from '../live-server.ts';
 import { localTime } from '../local-time.ts';
@@ -15,11 +16,10 @@ export function relaysIn(status: unknown): readonly RelayResource[] {
 
 /** @returns 0 where this gateway is connected to all its relays */
 export async function relayStatus(
-  { flags }: Pick<CommandInput, 'flags'>,
+  { flags, positionals }: CommandInput,
   { home, terminal }: Pick<CommandContext, 'home' | 'terminal'>,
 ): Promise<ExitCode> {
-  const other = Object.keys(flags).find((name) => name !== 'json');
-  if (other !== undefined) throw new UsageError(`--${other} does not go with "status".`);
+  refuseMore(positionals);
   const server = await requireLiveServer(home);
   const relays = relaysIn(await server.ask('GET', 'status'));
   if (flags['json'] === true) terminal.print(JSON.stringify(relays));

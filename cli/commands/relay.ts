@@ -1,9 +1,17 @@
 /** `postern relay`: a relay for oneself and others, a program of its own; and the state of this gateway's relay connections. */
 import { RELAY_FLAGS, RelayStartError, relayUsage, RelayUsageError, runRelay } from '../../relay/run-relay.ts';
 import { relayStatus } from './relay-status.ts';
-import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from '../command.ts';
+import { noun } from '../actions.ts';
+import {
+  CommandError,
+  UsageError,
+  type Command,
+  type CommandContext,
+  type CommandInput,
+  type ExitCode,
+} from '../command.ts';
 
-export const relay: Command = {
+export const relay: Command = noun({
   name: 'relay',
   summary: 'run a relay, through which devices reach their gateways from anywhere; or see how the ways to one are',
   usage: `${relayUsage('postern relay')}
@@ -14,18 +22,11 @@ to all of them, 1 when not.
 `,
   options: { ...RELAY_FLAGS, json: { type: 'boolean' } },
   usesHome: false,
-  async run({ flags, positionals: [action, ...more] }, context) {
-    if (action === 'status' && more.length === 0) return relayStatus({ flags }, context);
-    if (action !== undefined) throw new UsageError('say nothing more to run a relay, or "status".');
-    if (flags['json'] === true) throw new UsageError('--json goes with "status".');
-    return run(flags, context);
-  },
-};
+  actions: { status: { options: ['json'], run: relayStatus } },
+  usual: { options: Object.keys(RELAY_FLAGS), run },
+});
 
-async function run(
-  flags: Parameters<typeof runRelay>[0]['flags'],
-  { terminal, stop, stopNow }: CommandContext,
-): Promise<ExitCode> {
+async function run({ flags }: CommandInput, { terminal, stop, stopNow }: CommandContext): Promise<ExitCode> {
   const [say, print] = [terminal.say.bind(terminal), terminal.print.bind(terminal)];
   try {
     await runRelay({ flags, say, print, stop, stopNow });

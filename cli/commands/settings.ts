@@ -1,10 +1,20 @@
 import type { SettingRow } from '../../core/config/settings.ts';
-import { isLiveSetting, isSettingName, parseSettingText, readSettings } from '../../service/settings.ts';
-import { UsageError, type Command, type CommandContext, type ExitCode } from '../command.ts';
+import {
+  isLiveSetting,
+  isSettingName,
+  parseSettingText,
+  readSettings,
+  settingNames,
+  type SettingName,
+} from '../../service/settings.ts';
+import { noun, refuseMore } from '../actions.ts';
+import { UsageError, type Command, type CommandContext, type CommandInput, type ExitCode } from '../command.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import { findLiveServer } from '../live-server.ts';
 import { changeSetting } from '../recorded-setting.ts';
+import { table } from '../table.ts';
 
-export const settings: Command = {
+export const settings: Command = noun({
   name: 'settings',
   summary: 'show and change settings',
   usage: `Usage: postern settings [list] [--json]
@@ -19,61 +29,67 @@ Example:
   postern settings set server.port 4001
 `,
   options: { json: { type: 'boolean' } },
-  async run({ flags, positionals: [action, name, ...values] }, context) {
-    const asJson = flags['json'] === true;
-    switch (action) {
-      case undefined:
-      case 'list':
-        return list(asJson, context);
-      case 'get':
-        return get(required(name, 'which setting?'), asJson, context);
-      case 'set':
-        if (values.length === 0) throw new UsageError('set to what? Give the value after the name.');
-        return set(required(name, 'which setting?'), values.join(' '), context);
-      case 'unset':
-        return set(required(name, 'which setting?'), undefined, context);
-      default:
-        throw new UsageError('say "list", "get", "set" or "unset".');
-    }
+  actions: {
+    list: { options: ['json'], run: list },
+    get: { options: ['json'], run: get },
+    set: { options: [], run: set },
+    unset: { options: [], run: unset },
   },
-};
-
-function required(value: string | undefined, question: string): string {
-  if (value === undefined) throw new UsageError(question);
-  return value;
-}
+  usual: 'list',
+});
 
 async function readRows(context: CommandContext): Promise<readonly SettingRow[]> {
   return (await readSettings(context)).rows;
 }
 
-async function list(asJson: boolean, context: CommandContext): Promise<ExitCode> {
+async function list({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  refuseMore(positionals);
   const rows = await readRows(context);
   const { terminal } = context;
-  if (asJson) terminal.print(JSON.stringify(rows));
-  else
-    for (const row of rows)
-      terminal.print(`${row.name} = ${JSON.stringify(row.value)}  (${row.source}) ${row.meaning}`);
+  if (flags['json'] === true) terminal.print(JSON.stringify(rows));
+  else for (const line of table(['NAME', 'VALUE', 'FROM', 'MEANING'], rows.map(cells))) terminal.print(line);
   return 0;
 }
 
-async function get(name: string, asJson: boolean, context: CommandContext): Promise<ExitCode> {
-  const row = (await readRows(context)).find((one) => one.name === name);
-  if (row === undefined) throw unknownSetting(name);
-  context.terminal.print(typeof row.value === 'string' && !asJson ? row.value : JSON.stringify(row.value));
+function cells({ name, value, source, meaning }: SettingRow): readonly string[] {
+  return [name, JSON.stringify(value), source, meaning];
+}
+
+async function get({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  const name = nameIn(positionals);
+  refuseMore(positionals.slice(1));
+  const { value } = (await readRows(context)).find((one) => one.name === name) ?? {};
+  context.terminal.print(typeof value === 'string' && flags['json'] !== true ? value : JSON.stringify(value));
   return 0;
 }
 
-async function set(name: string, text: string | undefined, context: CommandContext): Promise<ExitCode> {
-  const { terminal, home } = context;
-  if (!isSettingName(name)) throw unknownSetting(name);
-  await changeSetting(context, name, text === undefined ? undefined : parseSettingText(name, text));
+async function set({ positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  const name = nameIn(positionals);
+  const text = positionals.slice(1).join(' ');
+  if (positionals.length < 2) throw new UsageError('set to what? Give the value after the name.');
+  await changeSetting(context, name, parseSettingText(name, text));
+  return saved(name, context);
+}
+
+async function unset({ positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
+  const name = nameIn(positionals);
+  refuseMore(positionals.slice(1));
+  await changeSetting(context, name, undefined);
+  return saved(name, context);
+}
+
+async function saved(name: SettingName, { terminal, home }: CommandContext): Promise<ExitCode> {
   if ((await findLiveServer(home)) === undefined) terminal.say('Saved.');
   else if (isLiveSetting(name)) terminal.say('Saved. The running service knows it.');
   else terminal.say('Saved. The running service takes it on when it starts next ("postern stop", then serve).');
   return 0;
 }
 
-function unknownSetting(name: string): UsageError {
-  return new UsageError(`there is no setting "${name}". "postern settings list" shows them all.`);
+/** @throws {UsageError} for none, and for one that there is not */
+function nameIn([name]: readonly string[]): SettingName {
+  if (name === undefined) throw new UsageError('which setting?');
+  if (isSettingName(name)) return name;
+  throw new UsageError(
+    `there is no setting "${name}".${didYouMean(name, settingNames)} "postern settings list" shows them all.`,
+  );
 }

@@ -22,12 +22,12 @@ Example:
     if (flags['json'] === true) {
       terminal.print(JSON.stringify({ running: server !== undefined, ...(server && { url: server.url }), ...answer }));
     } else if (server === undefined) {
-      terminal.print('stopped');
+      terminal.print([{ text: 'stopped', style: 'warning' }]);
     } else {
       const models = Array.isArray(answer?.['resident_models']) ? answer['resident_models'].join(', ') : '';
-      terminal.print(
-        `running on ${server.url} (pid ${server.run.pid}), ${models === '' ? 'no model loaded' : `loaded: ${models}`}`,
-      );
+      const loaded = models === '' ? 'no model loaded' : `loaded: ${models}`;
+      const running = { text: 'running', style: 'good' } as const;
+      terminal.print([running, ` on ${server.url} (pid ${server.run.pid}), ${loaded}`]);
       for (const relay of relaysIn(answer)) terminal.print(`relay ${relayLine(relay)}`);
       const waiting = Number(answer?.['approvals_waiting'] ?? 0);
       if (waiting > 0)

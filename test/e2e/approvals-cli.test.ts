@@ -131,7 +131,8 @@ describe('approve and deny', () => {
     [['deny', '../shutdown'], 'no ID'],
     [['approve', 'x'.repeat(65)], 'no ID'],
     [['approve', 'a', '--force'], '--force'],
-    [['approvals', 'extra'], 'extra'],
+    [['approvals', 'extra'], 'say "list"'],
+    [['approvals', 'list', 'extra'], 'too many'],
   ])('%j is a mistake that is explained, and decides nothing', async (args, words) => {
     service.ask();
     expect(await service.cli(...args)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(words) });

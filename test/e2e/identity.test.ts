@@ -245,7 +245,6 @@ describe('the audit log', () => {
 });
 
 test.each([
-  [['identity'], 'say "show"'],
   [['identity', 'frobnicate'], 'say "show"'],
   [['identity', 'show', 'more'], 'too many'],
   [['identity', 'show', '--frobnicate'], '--frobnicate'],

@@ -14,7 +14,7 @@ export async function listModels({ flags, positionals }: CommandInput, context: 
   return 0;
 }
 
-const HEAD = ['ID', 'SIZE', 'ORIGIN', 'QUANTIZATION', 'CONTEXT', 'IN MEMORY'];
+const HEAD = ['ID', 'SIZE', 'ORIGIN', 'QUANTIZATION', 'CONTEXT', 'MEMORY NEEDED'];
 
 function row({ model, details, fit }: DescribedModel): readonly string[] {
   return [

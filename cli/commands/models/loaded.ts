@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { CommandError, UsageError, type CommandContext, type CommandInput, type ExitCode } from '../../command.ts';
 import { formatBytes } from '../../format-bytes.ts';
 import { requireLiveServer } from '../../live-server.ts';
+import { table } from '../../table.ts';
 import { onlyArgument } from './open-models.ts';
 
 const loadedSchema = z.object({
@@ -51,14 +52,16 @@ function tell(answer: unknown, { flags }: CommandInput, { terminal }: CommandCon
   const { models } = loadedSchema.parse(answer);
   if (flags['json'] === true) terminal.print(JSON.stringify({ models }));
   else if (models.length === 0) terminal.print('no model is loaded');
-  else for (const model of models) terminal.print(line(model));
+  else for (const line of table(HEADS, models.map(cells))) terminal.print(line);
   return 0;
 }
 
-function line(model: Loaded): string {
+const HEADS = ['ID', 'MEMORY', 'CONTEXT', 'CALLS', 'STAYS'];
+
+function cells(model: Loaded): readonly string[] {
   const { id, context_tokens: tokens, sequences, running, queued } = model;
   const calls = running + queued === 0 ? 'idle' : `${running} running, ${queued} waiting`;
-  return `${id}  ${formatBytes(model.memory_bytes)}  ${sequences} x ${tokens} tokens  ${calls}, ${leaving(model)}`;
+  return [id, formatBytes(model.memory_bytes), `${sequences} x ${tokens} tokens`, calls, leaving(model)];
 }
 
 function leaving({ running, queued, unloads_in_seconds: seconds }: Loaded): string {
