@@ -23,6 +23,12 @@ export interface TestNetwork {
   remove(): Promise<void>;
 }
 
+/** A machine without a cable: nothing can be reached from it but itself. */
+export async function createLoneMachine(): Promise<Pick<Machine, 'within'> & { remove(): Promise<void> }> {
+  const machine = await createMachine('l');
+  return { within: machine.within, remove: () => removeAll([machine]) };
+}
+
 /** Two machines with a cable between them. */
 export async function createNetwork(): Promise<TestNetwork> {
   const [home, guest] = [await createMachine('h'), await createMachine('g')];
