@@ -94,6 +94,8 @@ export interface Services {
   readonly relays: Relays;
   /** Where the app is served that reads the links of invites. */
   readonly appOrigin: string | undefined;
+  /** The owner's setting, as it is now. */
+  readonly announcesTools: () => Promise<boolean>;
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
   readonly channelServer: Pick<ChannelServer, 'handle' | 'challenge'>;
   readonly approvals: Pick<ApprovalQueue<never>, 'list' | 'decide'>;

@@ -36,6 +36,15 @@ export const serverSettings = {
 } as const;
 export type ServerSettings = SettingsOf<typeof serverSettings>;
 
+export const wireSettings = {
+  'ollama.announceTools': {
+    schema: z.boolean().default(false),
+    isLive: true,
+    meaning: "/api/show says that models can use tools, for clients of Ollama's that look for it",
+  },
+} as const;
+export type WireSettings = SettingsOf<typeof wireSettings>;
+
 export const accessSettings = {
   'access.requireKeyOnLoopback': {
     schema: z.boolean().default(false),

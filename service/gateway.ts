@@ -14,7 +14,7 @@ import type { Models } from './models.ts';
 import { callerOptions } from './options.ts';
 import { openRecording } from './request-recording.ts';
 import type { RequestLogSettings } from '../gateway/request-log/settings.ts';
-import type { AccessSettings, PairingSettings, ServerSettings } from '../gateway/settings.ts';
+import type { AccessSettings, PairingSettings, ServerSettings, WireSettings } from '../gateway/settings.ts';
 import type { Start } from './start.ts';
 import type { Storage } from './storage.ts';
 
@@ -28,9 +28,11 @@ interface GatewayParts extends Pick<GatewayOptions, 'inner' | 'live' | 'peers' |
   readonly control: ServerControl;
 }
 
+type Settings = ServerSettings & WireSettings & AccessSettings & PairingSettings & RequestLogSettings;
+
 /** @returns what the listener hands its requests to */
 export function openGateway(
-  { settings, clock, say }: Start<ServerSettings & AccessSettings & PairingSettings & RequestLogSettings>,
+  { settings, currentSettings, clock, say }: Start<Settings>,
   parts: GatewayParts,
 ): RequestListener {
   const { kept, models, approval, identity, requestLog, reach, control, ...rest } = parts;
@@ -53,6 +55,7 @@ export function openGateway(
       responses: createResponseStore({ database, now }),
       keys: identity,
       appOrigin: settings['pairing.appOrigin'] ?? undefined,
+      announcesTools: async () => (await currentSettings())['ollama.announceTools'],
       requestLog,
       metrics,
       control,

@@ -5,13 +5,14 @@ import { inferenceSettings, modelSettings, samplingSettings } from '../core/infe
 import { mergeDeclarations } from '../core/merge-declarations.ts';
 import { requestLogSettings } from '../gateway/request-log/settings.ts';
 import { channelSettings } from '../gateway/sealed/settings.ts';
-import { accessSettings, pairingSettings, serverSettings } from '../gateway/settings.ts';
+import { accessSettings, pairingSettings, serverSettings, wireSettings } from '../gateway/settings.ts';
 import { identitySettings } from '../identity/node/settings.ts';
 import { relaySettings } from './relay-settings.ts';
 import type { ServiceContext } from './start.ts';
 
 const declarations = mergeDeclarations(
   serverSettings,
+  wireSettings,
   modelSettings,
   inferenceSettings,
   channelSettings,

@@ -7,7 +7,7 @@ import { Ollama, type ChatResponse, type GenerateResponse, type Message } from '
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ggufBytes } from '../support/gguf.ts';
 import { ollamaFaults, parseLines } from '../support/ollama-schema.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { runCli, startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/wait.ts';
 
 let server: TestServer;
@@ -284,6 +284,15 @@ describe('models with the official client', () => {
       const response = await fetch(`${server.url}/api/show`, { method: 'POST', body: JSON.stringify(body) });
       expect(await response.json()).toEqual(shown);
     }
+  });
+
+  test('show: says that models use tools where the owner wants it said', async () => {
+    const set = (value: string) =>
+      runCli(['settings', 'set', 'ollama.announceTools', value], { SVC_HOME: server.home });
+    await set('true');
+    expect((await ollama.show({ model: 'foundation' })).capabilities).toEqual(['completion', 'tools']);
+    await set('false');
+    expect((await ollama.show({ model: 'foundation' })).capabilities).toEqual(['completion']);
   });
 
   test('ps: what is loaded', async () => {

@@ -1,6 +1,8 @@
 /** The models there are: `GET /v1/models`, `GET /v1/models/{id}`. */
 import type { Model } from '../../../core/inference/catalog.ts';
-import type { Services } from '../../route.ts';
+import type { GatewayRequest, Services } from '../../route.ts';
+import { ANTHROPIC_VERSION } from '../../wire/anthropic/dialect.ts';
+import { encodeModelInfo, encodeModelPage } from '../../wire/anthropic/models.ts';
 import { openai } from '../../wire/openai/dialect.ts';
 import { inferenceRoute } from '../route-classes.ts';
 
@@ -8,9 +10,11 @@ export const listModels = inferenceRoute({
   dialect: openai,
   method: 'GET',
   path: '/models',
-  summary: 'The installed models, in OpenAI style.',
-  async handle(_request, { catalog }: Pick<Services, 'catalog'>) {
-    return { body: { object: 'list', data: (await catalog.list()).map(encodeModel) } };
+  summary: 'The installed models, in OpenAI style; with the header anthropic-version in Anthropic style.',
+  async handle({ headers, query }, { catalog }: Pick<Services, 'catalog'>) {
+    const models = await catalog.list();
+    if (isAnthropic(headers)) return { body: encodeModelPage(models, query) };
+    return { body: { object: 'list', data: models.map(encodeModel) } };
   },
 });
 
@@ -18,11 +22,17 @@ export const getModel = inferenceRoute({
   dialect: openai,
   method: 'GET',
   path: '/models/*',
-  summary: 'One installed model, in OpenAI style.',
-  async handle({ params }, { catalog }: Pick<Services, 'catalog'>) {
-    return { body: encodeModel(await catalog.resolve(params['*'] ?? '')) };
+  summary: 'One installed model, in OpenAI style; with the header anthropic-version in Anthropic style.',
+  async handle({ headers, params }, { catalog }: Pick<Services, 'catalog'>) {
+    const model = await catalog.resolve(params['*'] ?? '');
+    return { body: isAnthropic(headers) ? encodeModelInfo(model) : encodeModel(model) };
   },
 });
+
+/** Its clients look for models at the same address, and can't read OpenAI's. */
+function isAnthropic(headers: GatewayRequest['headers']): boolean {
+  return headers[ANTHROPIC_VERSION] !== undefined;
+}
 
 /** Where a model came from, since what a file says about its maker can't be relied on. */
 const OWNERS = {

@@ -44,13 +44,13 @@ export const ollamaShow = inferenceRoute({
   path: '/show',
   summary: 'What is in a model, in Ollama style.',
   body: ollamaShowRequestSchema,
-  async handle({ json }, { catalog }: Pick<Services, 'catalog'>) {
+  async handle({ json }, { catalog, announcesTools }: Pick<Services, 'catalog' | 'announcesTools'>) {
     const model = await catalog.resolve(parseShowRequest(json()));
     const details = await catalog.describe(model);
     if (details === undefined) {
       throw new ServiceError('engine_failed', 'The model file cannot be read: it is damaged, or no GGUF file.');
     }
-    return { body: encodeShow(model, details) };
+    return { body: encodeShow({ model, details, announcesTools: await announcesTools() }) };
   },
 });
 

@@ -1,7 +1,8 @@
 /**
  * Ollama's lists and descriptions of models: `GET /api/tags`, `POST /api/show`, `GET /api/ps`. Pure.
  *
- * The contract wins over Ollama in two things: a digest begins with `sha256:`, and `capabilities` leaves `tools` out.
+ * The contract wins over Ollama in two things: a digest begins with `sha256:`, and  `capabilities` leaves `tools` out, unless
+ * the owner wants it said.
  */
 import * as z from 'zod';
 import type { Model, ModelDetails } from '../../../core/inference/catalog.ts';
@@ -83,7 +84,14 @@ export function parseShowRequest(json: unknown): string {
   throw new RequestError('bad_request', "model: expected the model's name", { param: 'model' });
 }
 
-export function encodeShow(model: Model, details: ModelDetails): object {
+interface Shown {
+  readonly model: Model;
+  readonly details: ModelDetails;
+  /** Whether it is said that the model can use tools. */
+  readonly announcesTools: boolean;
+}
+
+export function encodeShow({ model, details, announcesTools }: Shown): object {
   const parameters = samplingParameters(details);
   return {
     license: details.license ?? '',
@@ -92,9 +100,15 @@ export function encodeShow(model: Model, details: ModelDetails): object {
     template: details.chatTemplate ?? '',
     details: encodeDetails(details),
     model_info: modelInfo(details),
-    capabilities: details.isGenerative ? ['completion'] : ['embedding'],
+    capabilities: capabilities(details, announcesTools),
     modified_at: new Date(model.modifiedAtMs).toISOString(),
   };
+}
+
+/** Every model that writes text is held to a tool's schema here. */
+function capabilities({ isGenerative }: ModelDetails, announcesTools: boolean): string[] {
+  if (!isGenerative) return ['embedding'];
+  return announcesTools ? ['completion', 'tools'] : ['completion'];
 }
 
 /** GGUF's names of the sampling that a model's maker recommends, and Ollama's for the same. */

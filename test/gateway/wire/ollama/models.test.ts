@@ -73,7 +73,7 @@ test('a running model has its context window, and no end', () => {
 });
 
 test('show describes the model, and not where it lies', () => {
-  const shown = encodeShow(model, details) as { model_info: object };
+  const shown = encodeShow({ model, details, announcesTools: false }) as { model_info: object };
   expect(ollamaFaults('ShowResponse', shown)).toEqual([]);
   expect(shown).toMatchObject({
     capabilities: ['completion'],
@@ -95,5 +95,9 @@ test('show describes the model, and not where it lies', () => {
 });
 
 test('a model that only embeds does not claim to complete', () => {
-  expect(encodeShow(model, { ...details, isGenerative: false })).toMatchObject({ capabilities: ['embedding'] });
+  const embedding = { ...details, isGenerative: false };
+  for (const announcesTools of [false, true]) {
+    const shown = encodeShow({ model, details: embedding, announcesTools });
+    expect(shown).toMatchObject({ capabilities: ['embedding'] });
+  }
 });
