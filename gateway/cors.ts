@@ -10,7 +10,7 @@ import type { Method } from './route.ts';
 const MAX_AGE_SECONDS = '600';
 
 /** What a page's script may read beside the standard headers. */
-const EXPOSED_HEADERS = 'retry-after, request-id, x-request-id, x-postern-ignored';
+const EXPOSED_HEADERS = 'retry-after, x-should-retry, request-id, x-request-id, x-postern-ignored';
 
 interface CorsRequest {
   readonly access: AccessClass;

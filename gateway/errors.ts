@@ -11,7 +11,7 @@ import { refusalErrors, refusalHeaders, refusalMessage } from './refusal-errors.
 import { sealedErrors } from './sealed/errors.ts';
 import { serviceErrors } from './service-errors.ts';
 import { storageError, storageErrors } from './storage-errors.ts';
-import { errorTypeOf, type ErrorType, type WireError } from './wire/dialect.ts';
+import { errorTypeOf, NO_RETRY, type ErrorType, type WireError } from './wire/dialect.ts';
 
 /** Failures of HTTP, before any handler runs. */
 const httpErrors = {
@@ -94,8 +94,11 @@ export interface OutwardError extends WireError {
 
 export function outwardError(error: unknown): OutwardError {
   if (error instanceof RequestError) {
-    const { message, param, headers } = error;
-    return { ...kindOf(error.code), message, param, headers };
+    const { message, param } = error;
+    const kind = kindOf(error.code);
+    // What is not there now is not there a second later, either.
+    const headers = kind.status === 501 ? { ...NO_RETRY, ...error.headers } : error.headers;
+    return { ...kind, message, param, headers };
   }
   if (error instanceof ServiceError) {
     const headers = error.code === 'overloaded' ? { 'retry-after': RETRY_AFTER_SECONDS } : {};

@@ -24,6 +24,7 @@ export function answerMalformed(error: unknown, hints: StyleHints = asFarAsRead(
   const headers = {
     ...ANSWER_HEADERS,
     ...requestIds(randomUUID()),
+    ...outward.headers,
     date: new Date().toUTCString(),
     'content-type': 'application/json; charset=utf-8',
     'content-length': Buffer.byteLength(body),

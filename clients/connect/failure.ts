@@ -2,7 +2,7 @@
  * What this server says itself, where home has said nothing: one status for each failure, in the shape of the wire style
  * that was spoken. A failure that home tells of is home's answer and passes through as it is.
  */
-import { errorTypeOf, type WireError } from '../../gateway/wire/dialect.ts';
+import { errorTypeOf, NO_RETRY, type WireError } from '../../gateway/wire/dialect.ts';
 import { dialectOf, type StyleHints } from '../../gateway/wire/dialects.ts';
 import { PosternError, type PosternErrorCode } from '../sdk/index.ts';
 
@@ -72,9 +72,6 @@ const REPEATABLE: ReadonlySet<FailureCode> = new Set([
   'closed',
 ]);
 
-/** By this the SDKs of OpenAI and Anthropic leave off what they do after any 5xx. */
-const NO_REPEAT = { 'x-should-retry': 'false' } as const;
-
 /** The message is for whoever reads the client's error, and names the remedy. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
@@ -106,7 +103,7 @@ export function failureOf(error: unknown): Failure {
     message: isOurs ? error.message : 'Something went wrong in "postern connect" itself. Ask again.',
     headers: {
       ...(error instanceof Refusal ? error.headers : {}),
-      ...(status >= 500 && !REPEATABLE.has(code) ? NO_REPEAT : {}),
+      ...(status >= 500 && !REPEATABLE.has(code) ? NO_RETRY : {}),
     },
   };
 }

@@ -9,7 +9,7 @@ import type { PeerProcesses } from '../../gateway/peer-process.ts';
 import { Refusal } from './failure.ts';
 
 /** What a page's script may read beside the standard headers. */
-const EXPOSED_HEADERS = 'retry-after, request-id, x-request-id, x-postern-ignored';
+const EXPOSED_HEADERS = 'retry-after, x-should-retry, request-id, x-request-id, x-postern-ignored';
 /** Browsers may keep a preflight's answer for this long. */
 const MAX_AGE_SECONDS = '600';
 

@@ -44,6 +44,9 @@ export type ErrorType =
   | 'rate_limit_error'
   | 'upgrade_required';
 
+/** By this the SDKs of OpenAI and Anthropic leave off what they do after any 5xx. */
+export const NO_RETRY = { 'x-should-retry': 'false' } as const;
+
 /** Of those that HTTP's classes of statuses do not tell. */
 const TYPES: Readonly<Partial<Record<number, ErrorType>>> = {
   401: 'authentication_error',

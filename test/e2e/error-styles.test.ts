@@ -2,7 +2,7 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { Ollama } from 'ollama';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { rawConnection } from '../support/raw-connection.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
@@ -74,6 +74,33 @@ test('a client that shows Anthropic’s header reads its errors so at every addr
   expect(await errorOf('/v1/nowhere', { headers })).toEqual([404, ANTHROPIC]);
   expect(await errorOf('/v1/models', { headers: { ...headers, ...STRANGER } })).toEqual([401, ANTHROPIC]);
   expect(await errorOf('/v1/embeddings', { method: 'POST', headers })).toEqual([501, ANTHROPIC]);
+});
+
+describe('what is not there yet is asked for once', () => {
+  const requests: string[] = [];
+  const counted: typeof fetch = (input, init) => {
+    requests.push(input instanceof Request ? input.url : String(input));
+    return fetch(input, init);
+  };
+  beforeEach(() => void requests.splice(0));
+
+  test('by OpenAI’s client', async () => {
+    const openai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'x', fetch: counted });
+    await expect(openai.embeddings.create({ model: 'm', input: 'x' })).rejects.toMatchObject({ status: 501 });
+    expect(requests).toHaveLength(1);
+  });
+
+  test('by Anthropic’s', async () => {
+    const anthropic = new Anthropic({ baseURL: server.url, apiKey: 'x', fetch: counted });
+    await expect(anthropic.post('/v1/embeddings', { body: {} })).rejects.toMatchObject({ status: 501 });
+    expect(requests).toHaveLength(1);
+  });
+
+  test('also where no request could be read', async () => {
+    const connection = await rawConnection(Number(new URL(server.url).port));
+    connection.socket.write('FROBNICATE / HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    expect(await connection.all()).toMatch(/^HTTP\/1\.1 501 .*\r\nx-should-retry: false\r\n/s);
+  });
 });
 
 describe('the official clients say what went wrong', () => {
