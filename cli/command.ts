@@ -25,6 +25,8 @@ export interface Command {
 export interface Action {
   /** The names of those of the command's options that it understands. */
   readonly options: readonly string[];
+  /** All that may follow it, where that is known beforehand: what a shell completes. */
+  readonly words?: readonly string[];
   /** @param input without its name */
   run(input: CommandInput, context: CommandContext): Promise<ExitCode>;
 }

@@ -24,6 +24,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['doctor', async () => (await import('./commands/doctor.ts')).doctor],
   ['audit', async () => (await import('./commands/audit.ts')).audit],
   ['relay', async () => (await import('./commands/relay.ts')).relay],
+  ['completion', async () => (await import('./commands/completion.ts')).completion(allCommands)],
 ]);
 
 /** In the order of the help. */

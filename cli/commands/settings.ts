@@ -31,9 +31,9 @@ Example:
   options: { json: { type: 'boolean' } },
   actions: {
     list: { options: ['json'], run: list },
-    get: { options: ['json'], run: get },
-    set: { options: [], run: set },
-    unset: { options: [], run: unset },
+    get: { options: ['json'], words: settingNames, run: get },
+    set: { options: [], words: settingNames, run: set },
+    unset: { options: [], words: settingNames, run: unset },
   },
   usual: 'list',
 });

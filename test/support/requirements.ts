@@ -26,6 +26,12 @@ export const terminals: Requirement = {
   remedy: "A terminal of one's own needs Linux and util-linux' script (Debian: bsdutils).",
 };
 
+/** The shells that the command line is completed in. */
+export const shells: Requirement = {
+  isMet: ['bash', 'zsh', 'fish'].every((program) => spawnSync('which', [program]).status === 0),
+  remedy: 'Completion is tried in the Debian packages bash, zsh and fish.',
+};
+
 /** A credential store as a Linux desktop has it, in a session of its own. */
 export const gnomeKeyring: Requirement = {
   isMet: ['dbus-run-session', 'gnome-keyring-daemon', 'secret-tool'].every(
