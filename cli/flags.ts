@@ -1,5 +1,5 @@
 /** Values of flags that several commands take. */
-import { MAX_AGENT_INDEX } from '../gateway/wire/admin/access-keys.ts';
+import { MAX_AGENT_INDEX } from '../identity/agent-key.ts';
 import { UsageError, type CommandInput } from './command.ts';
 
 export type Flag = CommandInput['flags'][string];

@@ -2,14 +2,13 @@
 import { readRunFile, type RunFile } from '../core/config/home.ts';
 import { isRecord } from '../core/json.ts';
 import { printable } from '../core/printable.ts';
+import type { Method } from '../gateway/route.ts';
 import { RUN_TOKEN_HEADER } from '../gateway/run-token.ts';
 import { CommandError } from './command.ts';
 import { readServerEvents, type ServerEvent } from './server-events.ts';
 
 /** A server on this machine that is alive answers within this; a hung one must not hang its owner's terminal. */
 const ANSWER_TIMEOUT_MS = 5000;
-
-type AdminMethod = 'GET' | 'POST' | 'DELETE';
 
 interface AskOptions {
   readonly body?: object;
@@ -22,7 +21,7 @@ export interface LiveServer {
   readonly run: RunFile;
   readonly url: string;
   /** Calls `/admin/<path>`. @throws {CommandError} when it answers with an error, in its words */
-  ask(method: AdminMethod, path: string, options?: AskOptions): Promise<Record<string, unknown>>;
+  ask(method: Method, path: string, options?: AskOptions): Promise<Record<string, unknown>>;
   /** Reads `/v1/<path>`. @throws {CommandError} as above */
   askInference(path: string): Promise<Record<string, unknown>>;
   /**
@@ -67,7 +66,7 @@ export async function requireLiveServer(home: string): Promise<LiveServer> {
 interface Question extends AskOptions {
   readonly url: string;
   readonly run: RunFile;
-  readonly method: AdminMethod;
+  readonly method: Method;
   readonly path: string;
 }
 

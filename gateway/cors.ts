@@ -2,15 +2,9 @@
  * Which web pages may read our answers, in the browser's own terms (https://fetch.spec.whatwg.org/#http-cors-protocol).
  * Pure. Policy decides what a page may do; this only tells its browser.
  */
-import type { Site } from './guard.ts';
+import { EXPOSED_HEADERS, PREFLIGHT_MAX_AGE_S, type Site } from './guard.ts';
 import type { AccessClass } from './policy.ts';
 import type { Method } from './route.ts';
-
-/** Browsers may keep a preflight's answer for this long. */
-const MAX_AGE_SECONDS = '600';
-
-/** What a page's script may read beside the standard headers. */
-const EXPOSED_HEADERS = 'retry-after, x-should-retry, request-id, x-request-id, x-postern-ignored';
 
 interface CorsRequest {
   readonly access: AccessClass;
@@ -43,7 +37,7 @@ export function preflightHeaders(request: PreflightRequest): Record<string, stri
     ...allowed,
     'access-control-allow-methods': [...methods].join(', '),
     'access-control-allow-headers': allowedHeaders(request),
-    'access-control-max-age': MAX_AGE_SECONDS,
+    'access-control-max-age': PREFLIGHT_MAX_AGE_S,
     vary: 'origin, access-control-request-headers',
   };
 }

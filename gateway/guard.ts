@@ -10,6 +10,11 @@
 import { isIP } from 'node:net';
 import type { PeerProcess } from './peer-process.ts';
 
+/** What a page's script may read of an answer beside the standard headers. */
+export const EXPOSED_HEADERS = 'retry-after, x-should-retry, request-id, x-request-id, x-postern-ignored';
+/** Browsers may keep a preflight's answer for this long. */
+export const PREFLIGHT_MAX_AGE_S = '600';
+
 export interface RequestOrigin {
   /** The socket's peer address, as the operating system tells it. */
   readonly peerAddress: string | undefined;

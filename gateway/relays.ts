@@ -44,15 +44,11 @@ export function encodeRelay(relay: RelayState): RelayResource {
     origin,
     routing_id: formatBase32(routingId).toLowerCase(),
     state: phase,
-    since: timeOf(sinceMs),
-    retry_at: retryAtMs === undefined ? null : timeOf(retryAtMs),
+    since: new Date(sinceMs).toISOString(),
+    retry_at: retryAtMs === undefined ? null : new Date(retryAtMs).toISOString(),
     error: phase === 'connected' ? null : (lastError ?? null),
     contested: isContested,
     bytes_in: bytesIn,
     bytes_out: bytesOut,
   };
-}
-
-function timeOf(milliseconds: number): string {
-  return new Date(milliseconds).toISOString();
 }

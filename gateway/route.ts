@@ -19,7 +19,9 @@ import type { Relays } from './relays.ts';
 import type { RequestLog } from './request-log/request-log.ts';
 import type { ChannelServer } from './sealed/channel-server.ts';
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+/** Of routes; a GET answers HEAD too. */
+export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const;
+export type Method = (typeof METHODS)[number];
 
 interface AnyRoute<Needs> {
   readonly method: Method;

@@ -1,7 +1,7 @@
 /** The settings of the gateway: where it listens, who may call, and how devices are paired. */
 import * as z from 'zod';
 import type { SettingsOf } from '../core/config/setting.ts';
-import { MAX_AGENT_INDEX } from './wire/admin/access-keys.ts';
+import { agentIndexSchema } from './agent-index.ts';
 
 const origin = z.string().refine((value) => value === '*' || (URL.canParse(value) && new URL(value).origin === value), {
   error: 'expected "*" or an origin such as "https://app.example"',
@@ -75,7 +75,7 @@ export const pairingSettings = {
     meaning: 'while the service is exposed, say so in the network (mDNS), so that devices find it',
   },
   'pairing.defaultAgent': {
-    schema: z.int().min(0).max(MAX_AGENT_INDEX).nullable().default(null),
+    schema: agentIndexSchema.nullable().default(null),
     meaning: 'the agent, by its number, that a device paired by a code is good for; null: every one',
   },
 } as const;

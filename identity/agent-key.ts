@@ -9,10 +9,12 @@ import type { AgentKey, MasterKey } from './secret-keys.ts';
 import { asAgentKey, SECRET_BYTES } from './secret-keys.ts';
 
 const LABEL = utf8ToBytes('svc-agent-v1');
-const MAX_INDEX = 0xffff_ffff;
+/** Agents are counted by an unsigned 32-bit number. */
+export const MAX_AGENT_INDEX = 0xffff_ffff;
 
 /** @throws RangeError for an index that is no u32, or, once in 2^128, one whose key the curve does not have */
 export function deriveAgentKey(master: MasterKey, index: number): AgentKey {
-  if (!Number.isInteger(index) || index < 0 || index > MAX_INDEX) throw new RangeError(`no agent has index ${index}`);
+  if (!Number.isInteger(index) || index < 0 || index > MAX_AGENT_INDEX)
+    throw new RangeError(`no agent has index ${index}`);
   return asAgentKey(hmac(sha512, master, concatBytes(LABEL, encodeU32(index))).slice(0, SECRET_BYTES));
 }

@@ -9,7 +9,7 @@ import { openPeerProcesses } from '../../gateway/open-peer-processes.ts';
 import type { PeerProcess } from '../../gateway/peer-process.ts';
 import { decide, type Verdict } from '../../gateway/policy.ts';
 import type { Target } from '../../gateway/pipeline/router.ts';
-import type { Method } from '../../gateway/route.ts';
+import { METHODS } from '../../gateway/route.ts';
 import { findAccessKey } from '../../identity/access-key.ts';
 import type { AccessKeyRefusal } from '../../identity/node/access-key-check.ts';
 import { machineNames } from '../../service/addresses.ts';
@@ -78,8 +78,6 @@ async function explain({ flags, positionals }: CommandInput, context: CommandCon
   else print(explained, context);
   return 0;
 }
-
-const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'DELETE'];
 
 function targetOf(flag: CommandInput['flags'][string]): Target & { readonly asked: string } {
   const [, verb = '', path = ''] = /^([A-Z]+) +(\/\S*)$/.exec(typeof flag === 'string' ? flag : '') ?? [];

@@ -4,6 +4,7 @@ import { findAccessKey } from '../../identity/access-key.ts';
 import { isLabel, type AccessClaims } from '../../identity/access-claims.ts';
 import type { AccessKeyRefusal } from '../../identity/node/access-key-check.ts';
 import { MAX_LIFETIME_S, type KeyResource } from '../../gateway/wire/admin/access-keys.ts';
+import { isoTimeOf } from '../../gateway/wire/iso-time.ts';
 import { noun, refuseMore } from '../actions.ts';
 import {
   CommandError,
@@ -161,15 +162,14 @@ export const REFUSALS: Readonly<Record<AccessKeyRefusal, string>> = {
 
 /** Named as in the list of keys. */
 function whatItSays({ kid, scope, issuer, label, issuedAtS, expiresAtS, confirmation }: AccessClaims) {
-  const timeOf = (seconds: number) => new Date(seconds * 1000).toISOString();
   return {
     id: kid,
     scope,
     issuer,
     label: label ?? null,
     device_bound: confirmation !== undefined,
-    created_at: timeOf(issuedAtS),
-    expires_at: expiresAtS === undefined ? null : timeOf(expiresAtS),
+    created_at: isoTimeOf(issuedAtS),
+    expires_at: expiresAtS === undefined ? null : isoTimeOf(expiresAtS),
   };
 }
 

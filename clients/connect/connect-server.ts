@@ -4,6 +4,7 @@
  * be, is decided at home, for the paired device. It decides who may ask (`web-guard.ts`) and keeps nothing.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { REQUEST_HEADERS } from '../../channel/request-bounds.ts';
 import { createListener, type Listener, type ListenerOptions } from '../../gateway/listener.ts';
 import { whenHalfClosed } from '../../gateway/when-closed.ts';
 import type { StyleHints } from '../../gateway/wire/dialects.ts';
@@ -25,21 +26,6 @@ export interface ConnectServerOptions extends Admitting, Pick<ListenerOptions, '
 
 /** As many as the gateway itself takes. Their bodies are in memory until they are sealed. */
 const MAX_REQUESTS = 64;
-
-/** What home may have a use for. The rest of a client's headers is about this connection, or is a key that is none. */
-const SENT_HEADERS = [
-  'accept',
-  'content-type',
-  'content-encoding',
-  'range',
-  'last-event-id',
-  'idempotency-key',
-  'x-service-agent-id',
-  'anthropic-version',
-  'anthropic-beta',
-  'mcp-session-id',
-  'mcp-protocol-version',
-] as const;
 
 /** Only path and query of it are looked at. With an origin in front, a path such as `//host/x` stays a path. */
 const ORIGIN = 'http://gateway.invalid';
@@ -131,7 +117,8 @@ function hintsOf({ url = '', headers }: IncomingMessage): StyleHints {
 }
 
 function sentHeaders(headers: IncomingMessage['headers']): [string, string][] {
-  return SENT_HEADERS.flatMap((name): [string, string][] => {
+  // The rest of a client's headers is about this connection, or is a key that home takes for none.
+  return [...REQUEST_HEADERS].flatMap((name): [string, string][] => {
     const value = headers[name];
     return value === undefined ? [] : [[name, String(value)]];
   });

@@ -1,22 +1,20 @@
 /** Takes in a request's body, whose length has to be known before any of it can be sealed. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { MAX_SEALED_BODY_BYTES } from '../../channel/request-bounds.ts';
 import { Refusal } from './failure.ts';
-
-/** What of a sealed body the gateway takes (32 MiB) is left when the channel has taken its part. */
-export const MAX_BODY_BYTES = 32 * 1024 * 1024 - 128 * 1024;
 
 /** What of a refused body is read and dropped after the answer went out. */
 const MAX_DRAIN_BYTES = 64 * 1024 * 1024;
 
 /** @throws {Refusal} `body_too_large` as soon as the declared or the actual length says so; `bad_request` if it is cut off */
 export function readBody(request: IncomingMessage): Promise<Uint8Array<ArrayBuffer>> {
-  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return Promise.reject(tooLarge());
+  if (Number(request.headers['content-length'] ?? 0) > MAX_SEALED_BODY_BYTES) return Promise.reject(tooLarge());
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
     request.on('data', (chunk: Buffer) => {
       length += chunk.length;
-      if (length <= MAX_BODY_BYTES) return void chunks.push(chunk);
+      if (length <= MAX_SEALED_BODY_BYTES) return void chunks.push(chunk);
       chunks.length = 0;
       reject(tooLarge());
     });
@@ -37,7 +35,10 @@ function joined(chunks: readonly Buffer[], length: number): Uint8Array<ArrayBuff
 }
 
 const tooLarge = () =>
-  new Refusal('body_too_large', `The body is larger than the ${MAX_BODY_BYTES} bytes that go through the channel.`);
+  new Refusal(
+    'body_too_large',
+    `The body is larger than the ${MAX_SEALED_BODY_BYTES} bytes that go through the channel.`,
+  );
 
 /**
  * Ends an answer that was written while its request is still being sent, when that has ended. To end it sooner may close

@@ -4,14 +4,9 @@
  * origin; the judgement is the gateway's own.
  */
 import type { IncomingMessage } from 'node:http';
-import { provenanceOf } from '../../gateway/guard.ts';
+import { EXPOSED_HEADERS, PREFLIGHT_MAX_AGE_S, provenanceOf } from '../../gateway/guard.ts';
 import type { PeerProcesses } from '../../gateway/peer-process.ts';
 import { Refusal } from './failure.ts';
-
-/** What a page's script may read beside the standard headers. */
-const EXPOSED_HEADERS = 'retry-after, x-should-retry, request-id, x-request-id, x-postern-ignored';
-/** Browsers may keep a preflight's answer for this long. */
-const MAX_AGE_SECONDS = '600';
 
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export const ALLOW = [...METHODS, 'OPTIONS'].join(', ');
@@ -60,7 +55,7 @@ export function preflightHeaders(request: IncomingMessage, cors: Record<string, 
     allow: ALLOW,
     'access-control-allow-methods': ALLOW,
     'access-control-allow-headers': isPlainList ? `content-type, authorization, ${requested}` : 'content-type',
-    'access-control-max-age': MAX_AGE_SECONDS,
+    'access-control-max-age': PREFLIGHT_MAX_AGE_S,
     vary: 'origin, access-control-request-headers',
   };
 }

@@ -1,6 +1,7 @@
 /** What the arguments of `fetch` come to inside the channel. */
 import { EMPTY } from '../../channel/bytes.ts';
 import type { HeaderList } from '../../channel/head.ts';
+import { REQUEST_HEADERS } from '../../channel/request-bounds.ts';
 
 export interface InnerRequest {
   readonly method: string;
@@ -11,21 +12,6 @@ export interface InnerRequest {
   /** Has no effect, so it may be sent twice (RFC 9110 §9.2.1). */
   readonly isSafe: boolean;
 }
-
-/** The gateway drops all others unread, so that keys of other services are not sent at all. */
-const SENT_HEADERS = new Set([
-  'accept',
-  'content-type',
-  'content-encoding',
-  'range',
-  'last-event-id',
-  'idempotency-key',
-  'x-service-agent-id',
-  'anthropic-version',
-  'anthropic-beta',
-  'mcp-session-id',
-  'mcp-protocol-version',
-]);
 
 /** Where a path without an origin belongs. The origin is never looked at. */
 const ANY_ORIGIN = 'http://gateway.invalid';
@@ -85,7 +71,8 @@ function urlOf(input: string | URL): URL {
 
 /** @param contentType of the body, where the headers have none: of a form it names the boundary */
 function sentHeaders(headers: Headers, contentType: string | null): HeaderList {
-  const sent = [...headers].filter(([name]) => SENT_HEADERS.has(name));
+  // The gateway drops all others unread, so that keys of other services are not sent at all.
+  const sent = [...headers].filter(([name]) => REQUEST_HEADERS.has(name));
   if (contentType === null || headers.has('content-type')) return sent;
   return [...sent, ['content-type', contentType]];
 }

@@ -14,6 +14,7 @@ import { HINT } from '../../channel/hint.ts';
 import type { PublicKey } from '../../channel/keys.ts';
 import type { Purpose, PurposeKind } from '../../channel/purpose.ts';
 import type { ReceivedCall } from '../../channel/received-call.ts';
+import { MAX_SEALED_BODY_BYTES } from '../../channel/request-bounds.ts';
 import { Responder } from '../../channel/responder.ts';
 import type { EndedCall } from '../../channel/responder-session.ts';
 import type { SetTimer } from '../../core/timer.ts';
@@ -33,9 +34,6 @@ import type { SealedSource } from './source.ts';
 export type SealedOp = 'session' | 'call' | 'invite' | 'discovery';
 
 type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
-
-/** The body of the outer request may be 32 MiB; the records around an inner one take less than the difference. */
-export const MAX_SEALED_BODY_BYTES = 32 * 1024 * 1024 - 128 * 1024;
 
 const SWEEP_MS = 5000;
 const BOOT_BYTES = 12;

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { HeaderList, RequestHead } from '../../channel/head.ts';
+import { REQUEST_HEADERS } from '../../channel/request-bounds.ts';
 import type { Caller } from '../caller.ts';
 import { RequestError } from '../errors.ts';
 import { METHODS } from '../http/node-http.ts';
@@ -28,21 +29,6 @@ export interface InnerAnswer {
 
 /** Never rejects: what goes wrong is the answer. */
 export type RunInner = (request: InnerRequest, caller: Caller | undefined) => Promise<InnerAnswer>;
-
-/** What a device may say about its request. Credentials are not among it: the session is the device's. */
-const REQUEST_HEADERS = new Set([
-  'accept',
-  'content-type',
-  'content-encoding',
-  'range',
-  'last-event-id',
-  'idempotency-key',
-  'x-service-agent-id',
-  'anthropic-version',
-  'anthropic-beta',
-  'mcp-session-id',
-  'mcp-protocol-version',
-]);
 
 /** What the log says for a method that is none: it is as long as a device likes. */
 const UNKNOWN_METHOD = 'UNKNOWN';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import type { InitiatorSession } from '../../channel/initiator.ts';
-import { MAX_SEALED_BODY_BYTES } from '../../gateway/sealed/channel-server.ts';
+import { MAX_SEALED_BODY_BYTES } from '../../channel/request-bounds.ts';
 import { findInviteCode } from '../../identity/invite-code.ts';
 import { askForInvite } from '../support/invites.ts';
 import { pairRaw, rawSession, request, sendCall, textOf, type PairedRaw } from '../support/raw-device.ts';

@@ -5,7 +5,7 @@ import { concatBytes } from '../../channel/bytes.ts';
 import { encodeAttachHead, encodeCancelHead, decodeAbortReason, decodeAnswerHead } from '../../channel/head.ts';
 import type { InitiatorSession, OutgoingCall } from '../../channel/initiator.ts';
 import { routes } from '../../gateway/routes.ts';
-import { MAX_SEALED_BODY_BYTES } from '../../gateway/sealed/channel-server.ts';
+import { MAX_SEALED_BODY_BYTES } from '../../channel/request-bounds.ts';
 import { newInvite } from '../support/invites.ts';
 import {
   exchange,

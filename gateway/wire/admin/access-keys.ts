@@ -3,14 +3,14 @@ import * as z from 'zod';
 import { isLabel, MAX_LABEL_CHARACTERS } from '../../../identity/access-claims.ts';
 import type { AccessKeyParams } from '../../../identity/node/access-key-registry.ts';
 import type { AccessKeyRecord } from '../../../identity/node/access-key-table.ts';
+import { agentIndexSchema } from '../../agent-index.ts';
+import { isoTimeOf } from '../iso-time.ts';
 
-/** Agents are counted by an unsigned 32-bit number. */
-export const MAX_AGENT_INDEX = 0xffff_ffff;
 /** A hundred years; one that is meant to last longer has no end. */
 export const MAX_LIFETIME_S = 100 * 365 * 24 * 60 * 60;
 
 export const createKeySchema = z.strictObject({
-  agent_index: z.int().min(0).max(MAX_AGENT_INDEX).nullish(),
+  agent_index: agentIndexSchema.nullish(),
   label: z
     .string()
     .refine(isLabel, { error: `expected 1 to ${MAX_LABEL_CHARACTERS} characters that can be shown as they are` })
@@ -51,10 +51,10 @@ export function encodeKey(key: AccessKeyRecord, nowMs: number): KeyResource {
     agent_index: key.agentIndex ?? null,
     label: key.label ?? null,
     device_bound: key.confirmation !== undefined,
-    created_at: timeOf(key.issuedAtS),
-    expires_at: key.expiresAtS === undefined ? null : timeOf(key.expiresAtS),
-    revoked_at: key.revokedAtS === undefined ? null : timeOf(key.revokedAtS),
-    last_used_at: key.lastUsedAtS === undefined ? null : timeOf(key.lastUsedAtS),
+    created_at: isoTimeOf(key.issuedAtS),
+    expires_at: key.expiresAtS === undefined ? null : isoTimeOf(key.expiresAtS),
+    revoked_at: key.revokedAtS === undefined ? null : isoTimeOf(key.revokedAtS),
+    last_used_at: key.lastUsedAtS === undefined ? null : isoTimeOf(key.lastUsedAtS),
   };
 }
 
@@ -62,8 +62,4 @@ export function encodeKey(key: AccessKeyRecord, nowMs: number): KeyResource {
 function statusOf({ revokedAtS, expiresAtS }: AccessKeyRecord, nowMs: number): KeyResource['status'] {
   if (revokedAtS !== undefined) return 'revoked';
   return expiresAtS !== undefined && nowMs >= expiresAtS * 1000 ? 'expired' : 'active';
-}
-
-function timeOf(seconds: number): string {
-  return new Date(seconds * 1000).toISOString();
 }

@@ -8,11 +8,12 @@ import {
   type InviteRecord,
   type InviteParams,
 } from '../../../identity/node/invite-registry.ts';
+import { agentIndexSchema } from '../../agent-index.ts';
 import { relayResourceSchema } from '../../relays.ts';
-import { MAX_AGENT_INDEX } from './access-keys.ts';
+import { isoTimeOf } from '../iso-time.ts';
 
 export const createInviteSchema = z.strictObject({
-  agent_index: z.int().min(0).max(MAX_AGENT_INDEX).nullish(),
+  agent_index: agentIndexSchema.nullish(),
   expires_in_seconds: z.int().min(MIN_INVITE_LIFETIME_S).max(MAX_INVITE_LIFETIME_S).nullish(),
   needs_approval: z.boolean().nullish(),
   /** A plain access key is made beside the device's grant. */
@@ -94,8 +95,8 @@ export function encodeInvite(invite: InviteRecord): InviteResource {
     agent_index: invite.agentIndex ?? null,
     needs_approval: invite.needsApproval,
     bearer: invite.withBearerKey,
-    created_at: timeOf(invite.createdAtS),
-    expires_at: timeOf(invite.expiresAtS),
+    created_at: isoTimeOf(invite.createdAtS),
+    expires_at: isoTimeOf(invite.expiresAtS),
     device_id: invite.deviceId ?? null,
   };
 }
@@ -110,13 +111,9 @@ export function encodeDevice(device: DeviceRecord): DeviceResource {
     scope: device.scope,
     agent_index: device.agentIndex ?? null,
     key_id: device.kid,
-    paired_at: timeOf(device.pairedAtS),
-    last_seen_at: device.lastSeenAtS === undefined ? null : timeOf(device.lastSeenAtS),
+    paired_at: isoTimeOf(device.pairedAtS),
+    last_seen_at: device.lastSeenAtS === undefined ? null : isoTimeOf(device.lastSeenAtS),
     last_path: device.lastPath ?? null,
-    revoked_at: device.revokedAtS === undefined ? null : timeOf(device.revokedAtS),
+    revoked_at: device.revokedAtS === undefined ? null : isoTimeOf(device.revokedAtS),
   };
-}
-
-function timeOf(seconds: number): string {
-  return new Date(seconds * 1000).toISOString();
 }

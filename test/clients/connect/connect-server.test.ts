@@ -8,7 +8,7 @@ import {
   type ConnectServer,
   type ConnectServerOptions,
 } from '../../../clients/connect/connect-server.ts';
-import { MAX_BODY_BYTES } from '../../../clients/connect/request-body.ts';
+import { MAX_SEALED_BODY_BYTES } from '../../../channel/request-bounds.ts';
 import { setProcessTimer } from '../../../core/timer.ts';
 import { untoldPeers } from '../../../gateway/peer-process.ts';
 import { PosternError } from '../../../clients/sdk/index.ts';
@@ -136,18 +136,18 @@ describe('a request', () => {
 
 describe('a body', () => {
   test('of the largest size is carried whole', async () => {
-    const body = Buffer.alloc(MAX_BODY_BYTES, 7);
+    const body = Buffer.alloc(MAX_SEALED_BODY_BYTES, 7);
     const { port, asked } = await start(fine);
     expect(await ask(port, { method: 'POST', body })).toMatchObject({ status: 200 });
     expect(asked[0]?.body.equals(body)).toBe(true);
   });
 
   test.each([
-    ['declared', { 'content-length': String(MAX_BODY_BYTES + 1) }],
+    ['declared', { 'content-length': String(MAX_SEALED_BODY_BYTES + 1) }],
     ['chunked', { 'transfer-encoding': 'chunked' }],
   ])('one byte larger, %s, is 413 and reaches nobody', async (_, headers) => {
     const { port, asked } = await start(fine);
-    const answer = await ask(port, { method: 'POST', headers, body: Buffer.alloc(MAX_BODY_BYTES + 1) });
+    const answer = await ask(port, { method: 'POST', headers, body: Buffer.alloc(MAX_SEALED_BODY_BYTES + 1) });
     expect(answer).toMatchObject({ status: 413, body: expect.stringContaining('body_too_large') });
     expect(asked).toHaveLength(0);
   });
@@ -155,7 +155,7 @@ describe('a body', () => {
   test('answered before it is whole, it says that its connection ends', async () => {
     const { port } = await start(fine);
     const { socket, receives } = await rawConnection(port);
-    const headers = { 'content-length': String(MAX_BODY_BYTES + 1) };
+    const headers = { 'content-length': String(MAX_SEALED_BODY_BYTES + 1) };
     socket.write(rawRequest({ method: 'POST', path: '/v1/models', headers }));
     expect(await receives(/^HTTP\/1\.1 413 [^]*\r\n\r\n\{/)).toMatch(/\r\nconnection: close\r\n/i);
     socket.destroy();
