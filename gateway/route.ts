@@ -16,6 +16,7 @@ import type { Caller } from './caller.ts';
 import type { ConnectionCounts, Metrics } from './metrics.ts';
 import type { AccessClass, AgentReach } from './policy.ts';
 import type { Relays } from './relays.ts';
+import type { BackgroundResponses } from './routes/responses/background.ts';
 import type { RequestLog } from './request-log/request-log.ts';
 import type { ChannelServer } from './sealed/channel-server.ts';
 
@@ -72,6 +73,18 @@ export interface GatewayRequest {
   readonly party: string;
   /** Fires when the client goes away. */
   readonly signal: AbortSignal;
+  /** Begins work that goes on when the request is over. */
+  readonly detach: () => Detached;
+}
+
+/** Work that a request began and that goes on when the request is over. */
+export interface Detached {
+  /** As this work uses them. */
+  readonly services: Services;
+  /** Fires when the work has to end. */
+  readonly signal: AbortSignal;
+  /** To be called once, when it has ended. */
+  end(): void;
 }
 
 export interface Reply {
@@ -90,6 +103,7 @@ export interface Services {
   readonly inference: Inference;
   readonly catalog: ModelCatalog;
   readonly responses: ResponseStore;
+  readonly backgroundResponses: BackgroundResponses;
   readonly keys: AccessKeySource;
   /** How the gateway with this key names itself to devices, and where they find it. */
   readonly gatewayFacts: (gatewayKey: GatewayKey) => GatewayFacts;

@@ -27,7 +27,7 @@ import { clearRequests, listRequests } from './routes/admin/request-log.ts';
 import { compactResponse } from './routes/responses/compact.ts';
 import { createResponse } from './routes/responses/create.ts';
 import { countInputTokens } from './routes/responses/input-tokens.ts';
-import { deleteResponse, getResponse, listInputItems } from './routes/responses/stored.ts';
+import { cancelResponse, deleteResponse, getResponse, listInputItems } from './routes/responses/stored.ts';
 import { bodyBytes } from './routes/route-classes.ts';
 import { pairByCode, pairInvite, secureCall, secureSession } from './routes/channel/secure.ts';
 
@@ -68,6 +68,7 @@ export const routes: readonly Route[] = [
   countInputTokens,
   compactResponse,
   getResponse,
+  cancelResponse,
   deleteResponse,
   listInputItems,
   createMessage,

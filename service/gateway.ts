@@ -7,6 +7,7 @@ import type { RequestLog } from '../gateway/request-log/request-log.ts';
 import type { ServerControl, Services } from '../gateway/route.ts';
 import type { ConnectionCounts } from '../gateway/metrics.ts';
 import { routes } from '../gateway/routes.ts';
+import { createBackgroundResponses } from '../gateway/routes/responses/background.ts';
 import { createGateway, type GatewayOptions } from '../gateway/server.ts';
 import type { Approvals } from './approvals.ts';
 import type { IdentityService } from './identity-service.ts';
@@ -53,6 +54,7 @@ export function openGateway(
       ...reach,
       inference: withLateStreams(models.inference, clock.setTimer),
       responses: createResponseStore({ database, now }),
+      backgroundResponses: createBackgroundResponses(),
       keys: identity,
       appOrigin: settings['pairing.appOrigin'] ?? undefined,
       announcesTools: async () => (await currentSettings())['ollama.announceTools'],

@@ -41,13 +41,22 @@ export interface StoredResponse {
   readonly input: unknown;
   /** The answer as it was given. */
   readonly body: unknown;
+  /** How it came, piece by piece, where that is to be told again. */
+  readonly steps?: unknown;
+  /** It is still being made, or was when the process that made it ended. */
+  readonly isUnfinished?: boolean;
 }
+
+/** What an unfinished response becomes. */
+export type ResponseEnd = Pick<StoredResponse, 'id' | 'body' | 'steps'>;
 
 export interface ResponseStore {
   /** When this returns, the response survives the end of the process. */
   save(owner: string, response: StoredResponse): void;
   /** The same for a guest. @returns false where guests have no room: nothing is stored then */
   saveForGuest(owner: string, response: StoredResponse): boolean;
+  /** The end of a response that was saved unfinished. One that is gone by now stays so. */
+  finish(owner: string, end: ResponseEnd): void;
   hasRoomForGuests(): boolean;
   /** Whether so many bytes more can go on from this response, or begin a conversation. */
   hasRoomInConversation(owner: string, previousId: string | undefined, bytes: number): boolean;
@@ -100,6 +109,11 @@ export function createResponseStore({
   return {
     save: (owner, response) => void save.immediate(owner, response, false),
     saveForGuest: (owner, response) => save.immediate(owner, response, true),
+    finish(owner, { id, body, steps }) {
+      const text = JSON.stringify(body);
+      const how = steps === undefined ? null : JSON.stringify(steps);
+      statements.finish.run({ owner, id, body: text, steps: how, added: Buffer.byteLength(text) + (how?.length ?? 0) });
+    },
     hasRoomForGuests,
     hasRoomInConversation(owner, id, bytes) {
       const held = id === undefined ? 0 : (statements.conversationBytes.get({ owner, id })?.bytes ?? 0);
@@ -137,6 +151,8 @@ const MIGRATIONS = [
    CREATE INDEX responses_by_end ON responses (kept_until_ms);`,
   `ALTER TABLE responses ADD COLUMN is_guest INTEGER NOT NULL DEFAULT 0;
    CREATE INDEX responses_of_guests ON responses (kept_until_ms, bytes) WHERE is_guest = 1;`,
+  `ALTER TABLE responses ADD COLUMN steps TEXT;
+   ALTER TABLE responses ADD COLUMN is_unfinished INTEGER NOT NULL DEFAULT 0;`,
 ];
 
 interface Row {
@@ -144,6 +160,8 @@ interface Row {
   readonly previous_id: string | null;
   readonly input: string;
   readonly body: string;
+  readonly steps: string | null;
+  readonly is_unfinished: number;
 }
 
 interface Asked {
@@ -154,9 +172,7 @@ interface Asked {
 
 function prepareStatements(database: Database) {
   return {
-    insert: database.prepare<[Readonly<Record<string, string | number | null>>]>(
-      `INSERT INTO responses VALUES (@id, @owner, @previousId, @input, @body, @bytes, @createdAtMs, @endsAtMs, @endsAtMs, @isGuest)`,
-    ),
+    ...prepareWrites(database),
     /** What the new response rests on stays as long as it does. */
     keepChain: database.prepare<[{ readonly owner: string; readonly id: string; readonly endsAtMs: number }]>(
       `WITH RECURSIVE chain (id, previous_id) AS (
@@ -167,7 +183,7 @@ function prepareStatements(database: Database) {
        UPDATE responses SET kept_until_ms = max(kept_until_ms, @endsAtMs) WHERE id IN (SELECT id FROM chain)`,
     ),
     find: database.prepare<[Asked], Row>(
-      `SELECT id, previous_id, input, body FROM responses WHERE id = @id AND owner = @owner AND expires_at_ms > @now`,
+      `SELECT id, previous_id, input, body, steps, is_unfinished FROM responses WHERE id = @id AND owner = @owner AND expires_at_ms > @now`,
     ),
     bytesOf: database.prepare<[Asked], { readonly bytes: number }>(
       'SELECT bytes FROM responses WHERE id = @id AND owner = @owner AND expires_at_ms > @now',
@@ -179,7 +195,7 @@ function prepareStatements(database: Database) {
          SELECT r.id, r.previous_id, depth + 1 FROM responses r JOIN chain ON r.id = chain.previous_id
          WHERE r.owner = @owner
        )
-       SELECT r.id, r.previous_id, r.input, r.body FROM responses r JOIN chain ON r.id = chain.id ORDER BY depth DESC`,
+       SELECT r.id, r.previous_id, r.input, r.body, r.steps, r.is_unfinished FROM responses r JOIN chain ON r.id = chain.id ORDER BY depth DESC`,
     ),
     conversationBytes: database.prepare<[Pick<Asked, 'owner' | 'id'>], { readonly bytes: number }>(
       `WITH RECURSIVE chain (id, previous_id) AS (
@@ -214,6 +230,21 @@ function prepareStatements(database: Database) {
   };
 }
 
+function prepareWrites(database: Database) {
+  return {
+    insert: database.prepare<[Readonly<Record<string, string | number | null>>]>(
+      `INSERT INTO responses
+         VALUES (@id, @owner, @previousId, @input, @body, @bytes, @createdAtMs, @endsAtMs, @endsAtMs, @isGuest, @steps, @isUnfinished)`,
+    ),
+    finish: database.prepare<
+      [Readonly<Record<'owner' | 'id' | 'body' | 'added', string | number> & { steps: string | null }>]
+    >(
+      `UPDATE responses SET body = @body, steps = @steps, is_unfinished = 0, bytes = bytes + @added
+       WHERE id = @id AND owner = @owner`,
+    ),
+  };
+}
+
 interface NewResponse {
   readonly owner: string;
   readonly response: StoredResponse;
@@ -227,6 +258,7 @@ function insert(
 ): void {
   const input = JSON.stringify(response.input);
   const body = JSON.stringify(response.body);
+  const steps = response.steps === undefined ? null : JSON.stringify(response.steps);
   const endsAtMs = createdAtMs + RESPONSE_LIFETIME_MS;
   statements.insert.run({
     id: response.id,
@@ -234,10 +266,12 @@ function insert(
     previousId: response.previousId ?? null,
     input,
     body,
-    bytes: Buffer.byteLength(input) + Buffer.byteLength(body),
+    bytes: Buffer.byteLength(input) + Buffer.byteLength(body) + (steps?.length ?? 0),
     createdAtMs,
     endsAtMs,
     isGuest: isGuest ? 1 : 0,
+    steps,
+    isUnfinished: response.isUnfinished === true ? 1 : 0,
   });
   if (response.previousId !== undefined) statements.keepChain.run({ owner, id: response.previousId, endsAtMs });
 }
@@ -248,5 +282,7 @@ function storedResponse(row: Row): StoredResponse {
     previousId: row.previous_id ?? undefined,
     input: JSON.parse(row.input),
     body: JSON.parse(row.body),
+    ...(row.steps === null ? {} : { steps: JSON.parse(row.steps) }),
+    ...(row.is_unfinished === 0 ? {} : { isUnfinished: true }),
   };
 }

@@ -16,7 +16,7 @@ import { contentCoding, unpacked } from '../content-coding.ts';
 import { checkContentType } from '../content-type.ts';
 import { corsHeaders, preflightHeaders } from '../cors.ts';
 import { outwardError, refusalError, RequestError } from '../errors.ts';
-import type { LiveRequest } from '../live-requests.ts';
+import type { LiveRequest, LiveRequests } from '../live-requests.ts';
 import { createRateWindow, type RateWindow } from '../rate-window.ts';
 import { requestIds } from '../request-ids.ts';
 import type { Recorder, RequestRecord } from '../request-log/recorder.ts';
@@ -25,6 +25,7 @@ import { RequestBody, readBody, SHORT_BYTES } from '../request-body.ts';
 import type { GatewayRequest, Reply, Route, Services } from '../route.ts';
 import { dialectOf } from '../wire/dialects.ts';
 import { IGNORED_HEADER } from '../wire/ignored.ts';
+import { detach } from './detached.ts';
 import type { Answer, Exchange, Pipeline } from './exchange.ts';
 import { isLetIn, refuse, requireClient, type Authorize, type AuthResult } from './authorize.ts';
 import { notFound } from './not-found.ts';
@@ -35,6 +36,7 @@ export interface PipelineOptions {
   readonly authorize: Authorize;
   readonly services: Services;
   readonly recorder: Recorder;
+  readonly live: LiveRequests;
   /** Told why each caller is turned away: one of a fixed list of words, which the caller itself does not get to see. */
   readonly onRefusal: (reason: string) => void;
   /** Told of each request that failed because of something here, and not because of who sent it. */
@@ -191,6 +193,7 @@ class Visit {
       stream,
       party: provenance.source,
       signal: goneSignal(exchange, live),
+      detach: () => detach({ ...this.#options, exchange, route, caller }),
     };
     return this.#replied(route, await route.handle(request, this.#record.watchServices(this.#options.services)));
   }

@@ -17,11 +17,12 @@ export function adminRoute<Needs>(row: AdminRow<Needs>): Route<Needs> {
 interface InferenceRow<Needs> extends Row<Needs> {
   /** Whose clients look for it. */
   readonly dialect: Dialect;
+  readonly maxBodyBytes?: number;
 }
 
 /** For whoever may use models. */
 export function inferenceRoute<Needs>({ dialect, ...row }: InferenceRow<Needs>): Route<Needs> {
-  return { ...row, access: 'inference', maxBodyBytes: bodyBytes(row.method), clientPrefix: dialect.prefix ?? '/v1' };
+  return { maxBodyBytes: bodyBytes(row.method), ...row, access: 'inference', clientPrefix: dialect.prefix ?? '/v1' };
 }
 
 /** What a route takes that has no bound of its own. */

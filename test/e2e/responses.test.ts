@@ -293,8 +293,8 @@ describe('the OpenAI client', () => {
       );
     expect(await create({ model: 'nope' })).toBeInstanceOf(OpenAI.NotFoundError);
     expect(await create({ model: 'nope' })).toMatchObject({ type: 'invalid_request_error', param: 'model' });
-    expect(await create({ background: true })).toBeInstanceOf(OpenAI.BadRequestError);
-    expect(await create({ background: true })).toMatchObject({ param: 'background' });
+    expect(await create({ background: true, store: false })).toBeInstanceOf(OpenAI.BadRequestError);
+    expect(await create({ background: true, store: false })).toMatchObject({ param: 'background' });
     expect(await create({ temperature: 3 })).toMatchObject({ status: 400, param: 'temperature' });
     expect(await create({ previous_response_id: 'resp_nope' })).toMatchObject({
       status: 404,

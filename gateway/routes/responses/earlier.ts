@@ -33,6 +33,7 @@ export function* parseWithEarlier(
 export function* earlier({ responses, owner, previousId }: EarlierContext): Steps<Earlier> {
   const conversation = previousId === undefined ? [] : responses.conversation(owner, previousId);
   if (conversation === undefined) throw previousNotFound();
+  if (conversation.some(({ isUnfinished }) => isUnfinished === true)) throw previousUnfinished();
   const looked = new Map<string, ReadonlyMap<string, Item>>();
   let bytes = 0;
   const itemsOfResponse = (id: string): ReadonlyMap<string, Item> => {
@@ -66,6 +67,12 @@ function previousNotFound(): RequestError {
     'previous_response_id: there is no response with this id, or its conversation is no longer there in full. Responses are kept for 24 hours, unless they were made with "store": false.',
     { param: 'previous_response_id' },
   );
+}
+
+function previousUnfinished(): RequestError {
+  const message =
+    'previous_response_id: this response has not ended. Go on from it when it has, or from the one before it.';
+  return new RequestError('bad_request', message, { param: 'previous_response_id' });
 }
 
 export function* itemsOfAll(responses: readonly StoredResponse[]): Steps<Item[]> {

@@ -11,8 +11,10 @@ import { isGuest, ownerOf, type Caller } from '../../caller.ts';
 import type { Services } from '../../route.ts';
 import { ignoredHeaders } from '../../wire/ignored.ts';
 import { objectId } from '../../wire/object-id.ts';
+import { responseId } from '../../wire/responses/items.ts';
 import type { ResponsesBody } from '../../wire/responses/request.ts';
 import type { ResponseEnvelope, ResponseResource } from '../../wire/responses/resource.ts';
+import type { Step } from '../../wire/responses/steps.ts';
 import { parseWithEarlier } from './earlier.ts';
 import { fitPrompt } from './fit-prompt.ts';
 
@@ -20,12 +22,15 @@ export interface PreparedResponse {
   readonly envelope: ResponseEnvelope;
   readonly model: LanguageModel;
   readonly call: ModelCall;
+  /** As it would be stored, were it not for its answer. */
+  readonly stored: Omit<StoredResponse, 'body'>;
   /** Names what of the request has no effect. */
   readonly headers: Readonly<Record<string, string>>;
   /** Unix time in seconds. */
   readonly seconds: () => number;
+  readonly isStored: boolean;
   /** Stores the final response, unless it is not to be. @returns what its client is told */
-  readonly keep: (response: ResponseResource) => ResponseResource;
+  readonly keep: (response: ResponseResource, steps?: readonly Step[]) => ResponseResource;
 }
 
 interface Asked {
@@ -35,7 +40,7 @@ interface Asked {
 }
 
 /** What of the services an answer takes. */
-export interface ResponseNeeds extends Pick<Services, 'responses' | 'storage' | 'now'> {
+export interface ResponseNeeds extends Pick<Services, 'responses' | 'backgroundResponses' | 'storage' | 'now'> {
   readonly inference: Pick<Inference, 'languageModel' | 'countPromptTokens' | 'status'>;
 }
 
@@ -58,6 +63,7 @@ export async function prepareResponse(
       ? await fitPrompt(request, { inference, signal, modelId: model.modelId })
       : whole(request);
   const seconds = (): number => Math.floor(now() / 1000);
+  const stored = { id: responseId(key), previousId, input: request.input };
   return {
     envelope: {
       key,
@@ -71,13 +77,13 @@ export async function prepareResponse(
     call: { ...call, abortSignal: signal },
     headers: ignoredHeaders([...request.ignored, ...(isRefused ? ['store'] : []), ...dropped]),
     seconds,
-    keep(response) {
+    stored,
+    isStored: request.store,
+    keep(body, steps) {
       // A client that left never learned the id.
-      if (!request.store || signal.aborted) return response;
-      const stored = { id: response.id, previousId, input: request.input, body: response };
-      return trySave(() => save(responses, caller, stored), services.storage)
-        ? response
-        : { ...response, store: false };
+      if (!request.store || signal.aborted) return body;
+      const write = (): boolean => save(responses, caller, { ...stored, body, steps });
+      return trySave(write, services.storage) ? body : { ...body, store: false };
     },
   };
 }

@@ -2,28 +2,83 @@
 import * as z from 'zod';
 import type { ResponseStore, StoredResponse } from '../../../core/responses/response-store.ts';
 import { inTurns } from '../../../core/steps.ts';
+import { NO_BODY_BYTES } from '../../bounds.ts';
 import { ownerOf, type Caller } from '../../caller.ts';
 import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
 import type { Services } from '../../route.ts';
+import { DONE_EVENT, eventStream } from '../../wire/event-stream.ts';
 import { openResponses } from '../../wire/responses/dialect.ts';
 import { inferenceRoute } from '../route-classes.ts';
 import { parseKeptItems } from '../../wire/responses/input.ts';
 import type { Item } from '../../wire/responses/items.ts';
+import { replayEvents, stepsSchema, storedResponseSchema, type StoredAnswer } from '../../wire/responses/steps.ts';
 import { itemsOfAll } from './earlier.ts';
+
+type Needs = Pick<Services, 'responses' | 'backgroundResponses'>;
 
 export const getResponse = inferenceRoute({
   dialect: openResponses,
   method: 'GET',
   path: '/responses/:id',
   summary: 'A stored response.',
-  handle({ caller, params, query }, { responses }: Pick<Services, 'responses'>) {
-    if (query.get('stream') === 'true') {
-      throw new RequestError('bad_request', 'stream: a stored response is given whole, not streamed again', {
-        param: 'stream',
-      });
+  handle({ caller, params, query }, { responses, backgroundResponses }: Needs) {
+    const { stream, starting_after: last } = parseBody(getQuerySchema, Object.fromEntries(query));
+    const stored = findResponse(responses, caller, params['id']);
+    const running = backgroundResponses.find(ownerOf(caller), stored.id);
+    if (stream) {
+      const events = running?.events(last + 1) ?? replayed(stored, last + 1);
+      return { headers: eventStream.headers, body: events };
     }
-    return { body: z.looseObject({}).parse(findResponse(responses, caller, params['id']).body) };
+    return {
+      body: running === undefined ? answerOf(stored) : { ...answerOf(stored), ...UNENDED, status: running.status },
+    };
+  },
+});
+
+const getQuerySchema = z.object({
+  stream: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true'),
+  /** The number of the last event that the client has. */
+  starting_after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(-1),
+});
+
+/** Of a response that is still being made. */
+const UNENDED = { error: null, completed_at: null };
+
+/** The whole stream again, of a response that has ended. */
+async function* replayed(stored: StoredResponse, from: number): AsyncGenerator<string> {
+  const steps = stored.steps === undefined ? undefined : stepsSchema.parse(stored.steps);
+  let number = 0;
+  for (const event of replayEvents(answerOf(stored), steps)) if (number++ >= from) yield event;
+  yield DONE_EVENT;
+}
+
+/** One that nobody is making any more, and that never ended, was cut off by the end of the process that made it. */
+function answerOf({ body, isUnfinished }: StoredResponse): StoredAnswer {
+  const answer = storedResponseSchema.parse(body);
+  if (isUnfinished !== true) return answer;
+  return { ...answer, status: 'failed', error: INTERRUPTED };
+}
+
+const INTERRUPTED = { code: 'server_error', message: 'The service ended before the answer was complete. Ask again.' };
+
+export const cancelResponse = inferenceRoute({
+  dialect: openResponses,
+  method: 'POST',
+  path: '/responses/:id/cancel',
+  maxBodyBytes: NO_BODY_BYTES,
+  summary: 'End a response that is made in the background.',
+  async handle({ caller, params }, { responses, backgroundResponses }: Needs) {
+    const { id } = findResponse(responses, caller, params['id']);
+    await backgroundResponses.find(ownerOf(caller), id)?.cancel();
+    const answer = answerOf(findResponse(responses, caller, id));
+    if (!answer.background) {
+      throw new RequestError('bad_request', 'Only a response that was made with "background": true can be cancelled.');
+    }
+    return { body: answer };
   },
 });
 
@@ -32,8 +87,9 @@ export const deleteResponse = inferenceRoute({
   method: 'DELETE',
   path: '/responses/:id',
   summary: 'Forget a stored response.',
-  handle({ caller, params }, { responses }: Pick<Services, 'responses'>) {
+  async handle({ caller, params }, { responses, backgroundResponses }: Needs) {
     const id = params['id'] ?? '';
+    await backgroundResponses.find(ownerOf(caller), id)?.cancel();
     if (!responses.delete(ownerOf(caller), id)) throw responseNotFound();
     return { body: { id, object: 'response', deleted: true } };
   },

@@ -130,10 +130,7 @@ function refuse(param: string, message: string): never {
   throw new RequestError('bad_request', `${param}: ${message}`, { param });
 }
 
-function refuseUnavailable(
-  body: Pick<Outline, 'background' | 'conversation' | 'prompt' | 'top_logprobs' | 'include'>,
-): void {
-  if (body.background === true) refuse('background', 'answers are not made in the background; use stream instead');
+function refuseUnavailable(body: Pick<Outline, 'conversation' | 'prompt' | 'top_logprobs' | 'include'>): void {
   if (body.conversation != null) refuse('conversation', 'use previous_response_id to go on with a conversation');
   if (body.prompt != null) refuse('prompt', 'there are no stored prompts here; send instructions and input');
   if ((body.top_logprobs ?? 0) > 0) refuse('top_logprobs', 'token probabilities are not available');

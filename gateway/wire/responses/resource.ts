@@ -39,6 +39,11 @@ export interface Progress {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
+/** How it begins: what is made in the background waits first, as far as its client can tell. */
+export function firstProgress({ request }: ResponseEnvelope): Progress {
+  return { status: request.background === true ? 'queued' : 'in_progress', output: [] };
+}
+
 export type ResponseResource = ReturnType<typeof encodeResource>;
 
 export function encodeResource(envelope: ResponseEnvelope, progress: Progress) {
@@ -76,7 +81,7 @@ export function encodeResource(envelope: ResponseEnvelope, progress: Progress) {
     max_output_tokens: request.max_output_tokens ?? null,
     truncation: request.truncation ?? 'disabled',
     store: request.store ?? true,
-    background: false,
+    background: request.background ?? false,
     service_tier: 'default',
     metadata: request.metadata ?? {},
     user: request.user ?? null,

@@ -17,24 +17,35 @@ import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from '@ai-sdk/
 import type { ModelStreamPart } from '../../../core/inference/model-port.ts';
 import { outwardError, type OutwardError } from '../../errors.ts';
 import { encodeStream, type StreamEncoder } from '../answer-stream.ts';
-import { DONE_EVENT, encodeNamedEvent } from '../event-stream.ts';
+import { DONE_EVENT } from '../event-stream.ts';
 import { CHAT_FIELDS, encodeOpenAiError } from '../openai/error.ts';
+import { addedEvents, deltaEvent, doneEvents, type EventFields, type ItemKind } from './item-events.ts';
 import { outputText, type FunctionCallItem, type Item, type MessageItem } from './items.ts';
 import {
   calledAs,
   encodeResource,
   ending,
+  firstProgress,
   outputId,
   reasoningItem,
   type ResponseEnvelope,
   type ResponseResource,
 } from './resource.ts';
+import { ADDED, beginEvents, DONE, encodeNumbered, endEvent, STARTED, type Step } from './steps.ts';
 
 interface StreamOptions {
   /** Unix time in seconds. */
   readonly now: () => number;
-  /** Called with the final response before the client hears of it; not when it failed. @returns what the client hears */
-  readonly onAnswer: (response: ResponseResource) => ResponseResource;
+  /**
+   * Called with the final response before the client hears of it; not when it failed.
+   * @param steps by which it came
+   * @returns what the client hears
+   */
+  readonly onAnswer: (response: ResponseResource, steps: readonly Step[]) => ResponseResource;
+  /** The same for one that failed or was cancelled. */
+  readonly onFailure?: (response: ResponseResource, steps: readonly Step[]) => void;
+  /** Whether it was ended on purpose: that is no failure. */
+  readonly isCancelled?: () => boolean;
 }
 
 /** See `encodeStream`. */
@@ -48,7 +59,7 @@ export function encodeResponseStream(
 
 /** A block or a call as the port names it. */
 interface Block {
-  readonly kind: 'text' | 'reasoning' | 'call';
+  readonly kind: ItemKind;
   readonly id: string;
   readonly toolName?: string;
 }
@@ -60,7 +71,7 @@ function keyOf({ kind, id }: Block): string {
 
 /** An item that the model is in the middle of. */
 interface OpenItem {
-  readonly kind: Block['kind'];
+  readonly kind: ItemKind;
   readonly index: number;
   readonly id: string;
   readonly call: { readonly call_id: string; readonly name: string; readonly namespace?: string } | undefined;
@@ -79,6 +90,8 @@ class EventEncoder implements StreamEncoder {
   /** A message that is whole if more follows; if nothing does, the end tells whether it was cut. */
   #endedText: OpenItem | undefined;
   #sequenceNumber = 0;
+  #hasBegun = false;
+  readonly #steps: Step[] = [];
 
   constructor(envelope: ResponseEnvelope, options: StreamOptions) {
     this.#envelope = envelope;
@@ -86,11 +99,24 @@ class EventEncoder implements StreamEncoder {
   }
 
   begin(): string {
-    const response = encodeResource(this.#envelope, { status: 'in_progress', output: [] });
-    return this.#event('response.created', { response }) + this.#event('response.in_progress', { response });
+    return this.#events(beginEvents(encodeResource(this.#envelope, firstProgress(this.#envelope))));
   }
 
   encode(part: ModelStreamPart): string {
+    return this.#wakeUp() + this.#encode(part);
+  }
+
+  /** What waited for its turn has it now. */
+  #wakeUp(): string {
+    if (this.#hasBegun) return '';
+    this.#hasBegun = true;
+    if (firstProgress(this.#envelope).status !== 'queued') return '';
+    this.#steps.push([0, STARTED]);
+    const response = encodeResource(this.#envelope, { status: 'in_progress', output: [] });
+    return this.#events([{ type: 'response.in_progress', response }]);
+  }
+
+  #encode(part: ModelStreamPart): string {
     switch (part.type) {
       case 'text-delta':
         return this.#grow({ kind: 'text', id: part.id }, part.delta);
@@ -128,11 +154,13 @@ class EventEncoder implements StreamEncoder {
     const ended = this.#settleText('completed');
     for (const item of this.#open.values()) this.#output[item.index] = this.#itemOf(item, 'incomplete');
     const response = encodeResource(this.#envelope, {
-      status: 'failed',
+      ...(this.#options.isCancelled?.() === true
+        ? { status: 'cancelled' }
+        : { status: 'failed', error: { code, message } }),
       output: this.#output,
-      error: { code, message },
     });
-    return ended + this.#event('response.failed', { response });
+    this.#options.onFailure?.(response, this.#steps);
+    return ended + this.#events([endEvent(response)]);
   }
 
   #start(block: Block): string {
@@ -147,10 +175,9 @@ class EventEncoder implements StreamEncoder {
     };
     this.#open.set(keyOf(block), item);
     const empty = this.#itemOf(item, 'in_progress');
+    this.#steps.push([index, ADDED]);
     this.#output.push(empty);
-    return (
-      settled + this.#event('response.output_item.added', { output_index: index, item: empty }) + this.#begun(item)
-    );
+    return settled + this.#events(addedEvents(item, empty));
   }
 
   #calledAs({ toolName = '' }: Block): ReturnType<typeof calledAs> {
@@ -164,8 +191,8 @@ class EventEncoder implements StreamEncoder {
     const item = this.#open.get(keyOf(block));
     if (item === undefined) return '';
     item.text += delta;
-    const logprobs = block.kind === 'text' ? NO_LOGPROBS : {};
-    return started + this.#event(EVENTS[block.kind].delta, { ...place(item), delta, ...logprobs });
+    this.#steps.push([item.index, delta.length]);
+    return started + this.#events([deltaEvent(item, delta)]);
   }
 
   #endText(block: Block): string {
@@ -206,7 +233,7 @@ class EventEncoder implements StreamEncoder {
 
   #answer(response: ResponseResource): string {
     try {
-      return this.#event(`response.${response.status}`, { response: this.#options.onAnswer(response) });
+      return this.#events([endEvent(this.#options.onAnswer(response, this.#steps))]);
     } catch (error) {
       return this.#failed(outwardError(error));
     }
@@ -218,22 +245,11 @@ class EventEncoder implements StreamEncoder {
     return item;
   }
 
-  /** What comes between an item's own first event and its first delta. */
-  #begun(item: OpenItem): string {
-    const event = EVENTS[item.kind].begun;
-    return event === undefined ? '' : this.#event(event, { ...place(item), part: partOf(item, '') });
-  }
-
   #close(item: OpenItem, status: 'completed' | 'incomplete'): string {
     const whole = this.#itemOf(item, status);
     this.#output[item.index] = whole;
-    const { done, ended } = EVENTS[item.kind];
-    const text = item.kind === 'call' ? { arguments: item.text } : { text: item.text };
-    return (
-      this.#event(done, { ...place(item), ...text, ...(item.kind === 'text' ? NO_LOGPROBS : {}) }) +
-      (ended === undefined ? '' : this.#event(ended, { ...place(item), part: partOf(item, item.text) })) +
-      this.#event('response.output_item.done', { output_index: item.index, item: whole })
-    );
+    this.#steps.push([item.index, DONE]);
+    return this.#events(doneEvents(item, whole));
   }
 
   #itemOf({ kind, index, id, call, text }: OpenItem, status: MessageItem['status']): Item {
@@ -246,45 +262,9 @@ class EventEncoder implements StreamEncoder {
     return { type: 'message', id, status, role: 'assistant', content: text === '' ? [] : [outputText(text)] };
   }
 
-  #event(type: string, fields: object): string {
-    return encodeNamedEvent(type, { type, sequence_number: this.#sequenceNumber++, ...fields });
+  #events(events: readonly EventFields[]): string {
+    return events.map(({ type, ...fields }) => encodeNumbered(type, this.#sequenceNumber++, fields)).join('');
   }
 }
 
 const ITEM_TYPES = { text: 'message', reasoning: 'reasoning', call: 'function_call' } as const;
-
-const EVENTS: Readonly<Record<Block['kind'], KindEvents>> = {
-  text: {
-    begun: 'response.content_part.added',
-    delta: 'response.output_text.delta',
-    done: 'response.output_text.done',
-    ended: 'response.content_part.done',
-  },
-  reasoning: {
-    begun: 'response.reasoning_summary_part.added',
-    delta: 'response.reasoning_summary_text.delta',
-    done: 'response.reasoning_summary_text.done',
-    ended: 'response.reasoning_summary_part.done',
-  },
-  call: { delta: 'response.function_call_arguments.delta', done: 'response.function_call_arguments.done' },
-};
-
-interface KindEvents {
-  readonly begun?: string;
-  readonly delta: string;
-  readonly done: string;
-  readonly ended?: string;
-}
-
-/** OpenAI's client wants the list, though there is never anything in it. */
-const NO_LOGPROBS = { logprobs: [] };
-
-/** Where in the response an event belongs. */
-function place({ kind, index, id }: OpenItem): object {
-  const part = { text: { content_index: 0 }, reasoning: { summary_index: 0 }, call: {} };
-  return { item_id: id, output_index: index, ...part[kind] };
-}
-
-function partOf({ kind }: OpenItem, text: string): object {
-  return kind === 'reasoning' ? { type: 'summary_text', text } : outputText(text);
-}

@@ -43,7 +43,9 @@ function modelThat(reason: Reason | undefined): LanguageModel {
 }
 
 type Needs = ModelSource &
-  Pick<Services, 'now' | 'catalog' | 'responses' | 'storage'> & { readonly inference: Services['inference'] };
+  Pick<Services, 'now' | 'catalog' | 'responses' | 'backgroundResponses' | 'storage'> & {
+    readonly inference: Services['inference'];
+  };
 
 async function ask(route: Route<Needs>, body: object, reason: Reason | undefined): Promise<Reply> {
   const services = {

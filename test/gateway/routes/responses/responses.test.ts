@@ -13,6 +13,7 @@ import { openDatabase, type Database } from '../../../../storage/database.ts';
 import type { Caller } from '../../../../gateway/caller.ts';
 import { RequestError } from '../../../../gateway/errors.ts';
 import type { Reply, Route } from '../../../../gateway/route.ts';
+import { createBackgroundResponses } from '../../../../gateway/routes/responses/background.ts';
 import { createResponse } from '../../../../gateway/routes/responses/create.ts';
 import type { ResponseNeeds } from '../../../../gateway/routes/responses/prepare.ts';
 import { deleteResponse, getResponse, listInputItems } from '../../../../gateway/routes/responses/stored.ts';
@@ -69,6 +70,7 @@ beforeEach(() => {
     },
     responses: createResponseStore({ database, now: () => 1_700_000_000_000 }),
     storage: { trouble: () => undefined, note: () => undefined },
+    backgroundResponses: createBackgroundResponses(),
     now: () => 1_700_000_000_000,
   };
 });
@@ -96,6 +98,7 @@ async function ask(route: Route<ResponseNeeds>, { as = 'owner', body, id, query 
     stream: (async function* () {})(),
     party: '',
     signal: signal ?? new AbortController().signal,
+    detach: () => expect.unreachable(),
   };
   return route.handle!(request, services);
 }
@@ -222,7 +225,35 @@ describe('input items', () => {
   });
 });
 
-test('a stored response is not streamed again', async () => {
-  const { id } = await create();
-  await expect(ask(getResponse, { id, query: 'stream=true' })).rejects.toThrow(RequestError);
+async function textOf({ body }: Reply): Promise<string> {
+  let text = '';
+  for await (const piece of body as AsyncIterable<string>) text += piece;
+  return text;
+}
+
+describe('a stored response is streamed again', () => {
+  test('by the very events that it was streamed by', async () => {
+    const text = await textOf(await ask(createResponse, { body: { stream: true } }));
+    const id = validEvents(text).at(-1)!.response!.id;
+    const again = await textOf(await ask(getResponse, { id, query: 'stream=true' }));
+    expect(validEvents(again)).toEqual(validEvents(text));
+    const after = await textOf(await ask(getResponse, { id, query: 'stream=true&starting_after=3' }));
+    expect(again.endsWith(after)).toBe(true);
+    expect(after).toMatch(/^event: .*\ndata: .*"sequence_number":4/);
+  });
+
+  test('by as few events as there can be where it was given whole', async () => {
+    const { id } = await create();
+    const events = validEvents(await textOf(await ask(getResponse, { id, query: 'stream=true' })));
+    expect(events.filter(({ type }) => type === 'response.output_text.delta')).toMatchObject([{ delta: 'Hi.' }]);
+    expect(events.at(-1)).toMatchObject({ type: 'response.completed', response: { id } });
+  });
+
+  test.each(['stream=yes', 'stream=true&starting_after=-1', 'stream=true&starting_after=x'])(
+    '%s is refused',
+    async (query) => {
+      const { id } = await create();
+      await expect(ask(getResponse, { id, query })).rejects.toThrow(RequestError);
+    },
+  );
 });

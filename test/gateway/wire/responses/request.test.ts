@@ -124,7 +124,7 @@ describe('what is refused, and which field is named', () => {
     ['max_output_tokens', { max_output_tokens: 1.5 }],
     ['stream', { stream: 'yes' }],
     ['store', { store: 'yes' }],
-    ['background', { background: true }],
+    ['background', { background: 'yes' }],
     ['truncation', { truncation: 'middle' }],
     ['conversation', { conversation: 'conv_1' }],
     ['prompt', { prompt: { id: 'pmpt_1' } }],
