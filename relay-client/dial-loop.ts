@@ -70,10 +70,10 @@ class Dialler implements DialLoop {
     const attempt = new AbortController();
     this.#attempt = attempt;
     this.#enter('connecting', {});
-    this.#cancelTimer = this.#options.setTimer(() => {
+    this.#cancelTimer = this.#options.setTimer(WATCHDOG_MS, () => {
       this.#over(attempt, { error: new Error('the attempt took too long') });
       attempt.abort();
-    }, WATCHDOG_MS);
+    });
     this.#run(attempt).then(
       (outcome) => this.#over(attempt, outcome),
       (error: unknown) => this.#over(attempt, { error }),
@@ -87,9 +87,9 @@ class Dialler implements DialLoop {
   #connected(attempt: AbortController): void {
     if (this.#attempt !== attempt || this.#phase !== 'connecting') return;
     this.#cancelTimer();
-    this.#cancelTimer = this.#options.setTimer(() => {
+    this.#cancelTimer = this.#options.setTimer(HEALTHY_MS, () => {
       this.#failures = 0;
-    }, HEALTHY_MS);
+    });
     this.#enter('connected', {});
   }
 
@@ -99,7 +99,7 @@ class Dialler implements DialLoop {
     this.#failures = isSlow ? MAX_FAILURES : Math.min(this.#failures + 1, MAX_FAILURES);
     const waitMs = Math.max(0, this.#waitMs(wait));
     this.#enter('waiting', { waitMs, error });
-    this.#cancelTimer = this.#options.setTimer(() => this.#dial(), waitMs);
+    this.#cancelTimer = this.#options.setTimer(waitMs, () => this.#dial());
   }
 
   #waitMs(wait: DialOutcome['wait']): number {

@@ -95,7 +95,7 @@ export class GatewayConnection {
     if (this.#error !== undefined) return;
     this.#end(new RelayError(RELAY_CODE.offline, 'the connection was closed from here'));
     const closed = new Promise((resolve) => void socket.once('close', resolve));
-    const cancel = clock.setTimer(() => socket.terminate(), LEAVE_MS);
+    const cancel = clock.setTimer(LEAVE_MS, () => socket.terminate());
     socket.close(GOING_AWAY);
     await closed;
     cancel();

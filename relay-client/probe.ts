@@ -30,7 +30,7 @@ interface ProbeOptions {
 /** @throws RelayError if nothing came back, or something else */
 export async function probe({ url, routingId, tag, clock, webSocket }: ProbeOptions): Promise<void> {
   const joined = await joinRelay({ ...clock, webSocket, url, routingId, tag, timeoutMs: PROBE_TIMEOUT_MS });
-  const cancel = clock.setTimer(() => joined.close(), PROBE_TIMEOUT_MS);
+  const cancel = clock.setTimer(PROBE_TIMEOUT_MS, () => joined.close());
   try {
     const sent = randomBytes(PROBE_BYTES);
     const stream = joined.open(OP.probe);

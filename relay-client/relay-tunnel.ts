@@ -92,7 +92,7 @@ class Tunnel implements RelayTunnel {
   constructor(options: RelayTunnelOptions) {
     this.#options = options;
     this.#state = { phase: 'connecting', sinceMs: this.#now(), isContested: false, bytesIn: 0, bytesOut: 0 };
-    this.#cancelDay = options.setTimer(() => this.#lookAtDay(), LOOK_AT_DAY_MS);
+    this.#cancelDay = options.setTimer(LOOK_AT_DAY_MS, () => this.#lookAtDay());
     this.#loop = startDialLoop({
       attempt: (signal, connected) => this.#attempt(signal, connected),
       onPhase: (phase, about) => this.#entered(phase, about),
@@ -197,7 +197,7 @@ class Tunnel implements RelayTunnel {
   /** Streams that run go on over the old connection, which the relay closes when they are over. */
   #letFinish(connection: GatewayConnection): void {
     const { setTimer } = this.#options;
-    setTimer(() => connection.close(new RelayError(RELAY_CODE.draining)), LINGER_MS);
+    setTimer(LINGER_MS, () => connection.close(new RelayError(RELAY_CODE.draining)));
   }
 
   #countTakeover(): void {
@@ -237,7 +237,7 @@ class Tunnel implements RelayTunnel {
 
   #lookAtDay(): void {
     if (this.#isClosed) return;
-    this.#cancelDay = this.#options.setTimer(() => this.#lookAtDay(), LOOK_AT_DAY_MS);
+    this.#cancelDay = this.#options.setTimer(LOOK_AT_DAY_MS, () => this.#lookAtDay());
     if (this.#day() !== this.#toldDay) this.changed();
   }
 

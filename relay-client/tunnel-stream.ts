@@ -64,7 +64,7 @@ interface Sending {
 async function send({ stream, setTimer, died }: Sending, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   const iterator = pieces[Symbol.asyncIterator]();
   const unlessStalled = async (sent: Promise<void>): Promise<void> => {
-    const cancel = setTimer(() => stream.reset(RELAY_CODE.timeout), STALLED_MS);
+    const cancel = setTimer(STALLED_MS, () => stream.reset(RELAY_CODE.timeout));
     try {
       await sent;
     } finally {
@@ -89,7 +89,7 @@ async function send({ stream, setTimer, died }: Sending, pieces: AsyncIterable<U
 }
 
 async function discardRest(stream: PeerStream, setTimer: SetTimer): Promise<void> {
-  const cancel = setTimer(() => stream.reset(RELAY_CODE.timeout), LINGER_MS);
+  const cancel = setTimer(LINGER_MS, () => stream.reset(RELAY_CODE.timeout));
   try {
     for await (const bytes of stream.incoming) void bytes;
     cancel();

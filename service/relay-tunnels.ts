@@ -116,7 +116,7 @@ function openAll(
       environment,
       say,
       now,
-      setTimer: (run, delayMs) => setTimer(delayMs, run),
+      setTimer,
       random,
     });
     return { origin, routingId: key.routingId, tunnel, lingering };

@@ -1,6 +1,6 @@
 /** One exchange over one transport, with limits to its patience: a dead path is quiet more often than it says so. */
 import { PathError } from './errors.ts';
-import type { SetTimer } from './platform.ts';
+import type { SetTimer } from '../../relay/wire/heartbeat.ts';
 import { abortable } from './platform.ts';
 import type { Operation, Transport } from './transport.ts';
 

@@ -1,9 +1,7 @@
 /** What the library needs of the platform. All of it can be passed in; by default it is what browsers and Node share. */
 import type { Crypto } from '../../channel/crypto.ts';
 import { nobleCrypto } from '../../channel/noble.ts';
-
-/** Calls `run` after `delayMs`, unless the function that it returns is called before. */
-export type SetTimer = (delayMs: number, run: () => void) => () => void;
+import type { SetTimer } from '../../relay/wire/heartbeat.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 

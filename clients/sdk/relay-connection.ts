@@ -47,7 +47,7 @@ export class RelayConnection {
       routingId,
       tag: tag(),
       now: platform.now,
-      setTimer: (run, delayMs) => platform.setTimer(delayMs, run),
+      setTimer: platform.setTimer,
       random: () => viewOf(platform.crypto.randomBytes(4)).getUint32(0) / 2 ** 32,
     });
     // After `joinRelay`, which has dealt with the message by then.

@@ -2,7 +2,7 @@
  * Attempts in the order of preference: each begins when the one before it has failed, or has not been done for a while,
  * and the earlier ones go on meanwhile (RFC 8305 §5 does so with addresses). The first that succeeds ends the others.
  */
-import type { SetTimer } from './platform.ts';
+import type { SetTimer } from '../../relay/wire/heartbeat.ts';
 
 /** @throws what ends all of it */
 export type Attempt<Success, Failure> = (

@@ -12,8 +12,8 @@ const SLEPT_MS = 30_000;
 /** After sleep the other side has this long to show that it is still there. */
 const AFTER_SLEEP_MS = 10_000;
 
-/** Calls once, after `ms`; what it returns calls it off. */
-export type SetTimer = (run: () => void, ms: number) => () => void;
+/** Calls `run` after `delayMs`, unless the function that it returns is called before. */
+export type SetTimer = (delayMs: number, run: () => void) => () => void;
 
 export interface Clock {
   readonly setTimer: SetTimer;
@@ -33,9 +33,9 @@ export function startHeartbeat(clock: Clock, { ping, dead }: { ping: () => void;
   let silentMs = 0;
   let untilPingMs = nextPing(clock);
   let lookedAt = clock.now();
-  let cancel = clock.setTimer(look, LOOK_EVERY_MS);
+  let cancel = clock.setTimer(LOOK_EVERY_MS, look);
   function look(): void {
-    cancel = clock.setTimer(look, LOOK_EVERY_MS);
+    cancel = clock.setTimer(LOOK_EVERY_MS, look);
     const hasSlept = clock.now() - lookedAt > LOOK_EVERY_MS + SLEPT_MS;
     lookedAt = clock.now();
     silentMs = hasSlept ? Math.max(silentMs, DEAD_AFTER_MS - AFTER_SLEEP_MS) : silentMs + LOOK_EVERY_MS;

@@ -82,9 +82,8 @@ class Joining {
     this.#closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
     });
-    this.#cancelTimeout = options.setTimer(
-      () => this.#fail(new RelayError(RELAY_CODE.timeout)),
-      options.timeoutMs ?? JOIN_TIMEOUT_MS,
+    this.#cancelTimeout = options.setTimer(options.timeoutMs ?? JOIN_TIMEOUT_MS, () =>
+      this.#fail(new RelayError(RELAY_CODE.timeout)),
     );
     this.#socket = options.webSocket(options.url, SUBPROTOCOL);
     this.#socket.binaryType = 'arraybuffer';
@@ -164,12 +163,12 @@ class Joining {
   }
 
   #lookLater(): void {
-    this.#cancelLook = this.#options.setTimer(() => {
+    this.#cancelLook = this.#options.setTimer(LOOK_AT_SOCKET_MS, () => {
       this.#cancelLook = undefined;
       if (this.#error !== undefined) return;
       this.#streams?.flush();
       if (this.#cancelLook === undefined && this.#socket.bufferedAmount > 0) this.#lookLater();
-    }, LOOK_AT_SOCKET_MS);
+    });
   }
 
   #fail(error: RelayError): void {

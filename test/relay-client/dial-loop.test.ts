@@ -10,7 +10,7 @@ class Time {
   nowMs = 0;
   #timers: { at: number; run: () => void }[] = [];
 
-  readonly setTimer = (run: () => void, ms: number): (() => void) => {
+  readonly setTimer = (ms: number, run: () => void): (() => void) => {
     // Whole milliseconds, as Node's: sums of fractions would pass a bound by a part of a millionth.
     const timer = { at: this.nowMs + Math.trunc(ms), run };
     this.#timers.push(timer);
@@ -62,7 +62,7 @@ const BEHAVIOURS: readonly Behaviour[] = [
 
 function behave(what: Behaviour, time: Time, connected: () => void, upMs: number): Promise<DialOutcome> {
   const later = (outcome: DialOutcome, ms: number): Promise<DialOutcome> =>
-    new Promise((resolve) => void time.setTimer(() => resolve(outcome), ms));
+    new Promise((resolve) => void time.setTimer(ms, () => resolve(outcome)));
   switch (what) {
     case 'throws':
       throw new Error('planted');

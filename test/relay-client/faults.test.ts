@@ -33,8 +33,8 @@ function ended<Thing extends { close(): unknown }>(thing: Thing): Thing {
 /** Time that goes by faster, on real sockets: so that 45 s of silence are soon over. */
 const faster =
   (times: number): SetTimer =>
-  (run, ms) =>
-    realClock.setTimer(run, ms / times);
+  (ms, run) =>
+    realClock.setTimer(ms / times, run);
 
 async function answers(url: string, tunnel: TestTunnel): Promise<boolean> {
   const joined = await join(url, tunnel.key.routingId);

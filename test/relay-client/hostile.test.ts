@@ -211,7 +211,7 @@ describe('whoever has only its word is not connected', () => {
     ['it brings half of it through', to({ role: 'probe', from: 'relay', type: 'data' }, truncate(16))],
   ])('%s', async (_, misdeed) => {
     hostile.misdeed = misdeed;
-    const setTimer = (run: () => void, ms: number): (() => void) => {
+    const setTimer = (ms: number, run: () => void): (() => void) => {
       const timer = setTimeout(run, ms / 100);
       return () => clearTimeout(timer);
     };
@@ -241,7 +241,7 @@ describe('a word of it in the middle', () => {
 
   test('GOAWAY to another place is not followed, and its wait is bounded', async () => {
     let longest = 0;
-    const setTimer = (run: () => void, ms: number): (() => void) => {
+    const setTimer = (ms: number, run: () => void): (() => void) => {
       longest = Math.max(longest, ms);
       const timer = setTimeout(run, ms >= 3_600_000 ? 0 : ms);
       return () => clearTimeout(timer);

@@ -14,7 +14,7 @@ import { registrationMessage } from '../../relay/wire/registration.ts';
 import { until } from './wait.ts';
 
 export const realClock: Clock = {
-  setTimer: (run, ms) => {
+  setTimer: (ms, run) => {
     const timer = setTimeout(run, ms);
     return () => clearTimeout(timer);
   },

@@ -79,7 +79,7 @@ export async function startHome(world: HostileWorld, service: ServiceHere): Prom
   const { identity, database } = service.running;
   // Whole milliseconds, as a real clock has them.
   const now = (): number => Math.floor(time.now());
-  const clock: Clock = { now, random: Math.random, setTimer: (run, ms) => time.setTimer(ms, run) };
+  const clock: Clock = { now, random: Math.random, setTimer: time.setTimer };
   const tunnels = createRelayTunnels({
     ...clock,
     setTimer: time.setTimer,
