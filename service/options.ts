@@ -32,7 +32,7 @@ export function inferenceOptions(
   return {
     runnerEntry: new URL('dist/core/inference/local/runner/main.js', packageRoot),
     threads: settings['inference.threads'] ?? undefined,
-    contextTokens: settings['inference.contextTokens'],
+    contextTokens: settings['inference.contextTokens'] ?? undefined,
     gpu: settings['inference.gpu'],
     sampling: samplingDefaults(settings),
     keepLoadedMs: keepLoadedMinutes === null ? undefined : keepLoadedMinutes * 60_000,

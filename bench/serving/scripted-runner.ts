@@ -16,7 +16,17 @@ const END = {
 
 function answersTo({ type, id, whole }: Message): readonly object[] {
   if (type === 'load') {
-    return [{ type: 'loaded', model: { contextTokens: 4096, sequences: 32, trainedContextTokens: 4096 } }];
+    return [
+      {
+        type: 'loaded',
+        model: {
+          contextTokens: 4096,
+          limit: { tokens: 4096, by: 'training' },
+          sequences: 32,
+          trainedContextTokens: 4096,
+        },
+      },
+    ];
   }
   if (type !== 'generate') return [];
   if (whole) {

@@ -1,6 +1,6 @@
 /** Whoever answers with models: calls of them, and which are loaded. Knows neither keys nor wire styles. */
 import type { CallOwner } from './call-owner.ts';
-import type { LocalModel } from './catalog.ts';
+import type { LocalModel, Model } from './catalog.ts';
 import type { LanguageModel, ModelCall } from './model-port.ts';
 
 export interface Inference {
@@ -21,6 +21,11 @@ export interface Inference {
   load(id: string): Promise<void>;
   /** Gives a model's memory back, once the calls before this one are done. A model that is not resident has none. */
   unload(id: string): Promise<void>;
+  /**
+   * How long a conversation with the model can get, the answer included, in tokens. May have to look into its file.
+   * @returns undefined of a model that does not fit into memory
+   */
+  contextLimit(model: Model): Promise<number | undefined>;
   status(): InferenceStatus;
 }
 
@@ -40,8 +45,10 @@ export interface ResidentModel {
   /** As it was when it was loaded: its file may be gone by now. */
   readonly model: LocalModel;
   readonly pid: number;
-  /** Tokens of context that each conversation may fill. */
+  /** Tokens of context that are set aside for each conversation now. */
   readonly contextTokens: number;
+  /** To which that grows where a conversation needs it. */
+  readonly limitTokens: number;
   /** How many conversations keep their evaluated tokens. */
   readonly sequences: number;
   /** What was set aside for it when it was loaded. */

@@ -54,6 +54,8 @@ export const modelOptionsSchema = z.strictObject({
   parallelToolCalls: z.boolean().optional(),
   /** True continues the prompt's text as it stands, with no chat template around it; the prompt is one user message. */
   raw: z.boolean().optional(),
+  /** The conversation may get so long, in tokens: a model that is loaded for less is loaded anew, if it can have more. */
+  contextTokens: z.int().positive().optional(),
   /** What the caller's wire style lays down for a request that does not say; the owner and the model go before it. */
   styleDefaults: z
     .strictObject({ temperature: z.number().optional(), maxTokens: z.int().positive().optional() })

@@ -26,8 +26,8 @@ test('are listed page by page, and found by their ids', async () => {
     deprecated_at: null,
     retires_at: null,
     line: null,
-    max_input_tokens: null,
-    max_tokens: null,
+    max_input_tokens: 4096,
+    max_tokens: 4096,
     capabilities: null,
   } satisfies Record<keyof Anthropic.ModelInfo, unknown>);
 });

@@ -20,6 +20,7 @@ function setUp() {
       },
       pid: 1,
       contextTokens: 1,
+      limitTokens: 1,
       sequences: 1,
       memoryBytes: 1,
       unloadsInMs: undefined,

@@ -10,6 +10,7 @@ import { ResponseParts } from '../../core/inference/local/runner/response-parts.
 import { SCRIPT_VARIABLE, type Script, type Step } from './script.ts';
 
 const CONTEXT_TOKENS = 65_536;
+const LIMIT = { tokens: CONTEXT_TOKENS, by: 'training' } as const;
 const CHARACTERS_PER_TOKEN = 4;
 
 const script = JSON.parse(process.env[SCRIPT_VARIABLE] ?? '') as Script;
@@ -83,7 +84,7 @@ function countTokens({ input, tools }: GenerateRequest): number {
 function generate(id: number, request: GenerateRequest): void {
   const promptTokens = countTokens(request);
   if (promptTokens > CONTEXT_TOKENS) {
-    const { code, message, field } = promptTooLong(`has ${promptTokens} tokens`, CONTEXT_TOKENS);
+    const { code, message, field } = promptTooLong(`has ${promptTokens} tokens`, LIMIT);
     send({ type: 'failed', id, failure: { code, message, field } });
   } else send(...partsOf(answer(request), promptTokens).map((part) => ({ type: 'part' as const, id, part })));
 }
@@ -94,7 +95,7 @@ function receive(message: ToRunner): void {
       return send({ type: 'probed', freeGpuBytes: 0 });
     case 'load': {
       const { sequences } = message.request;
-      const model = { contextTokens: CONTEXT_TOKENS, sequences, trainedContextTokens: CONTEXT_TOKENS };
+      const model = { contextTokens: CONTEXT_TOKENS, limit: LIMIT, sequences, trainedContextTokens: CONTEXT_TOKENS };
       return send({ type: 'loaded', model });
     }
     case 'generate':

@@ -16,13 +16,13 @@ export async function listModels({ flags, positionals }: CommandInput, context: 
 
 const HEAD = ['ID', 'SIZE', 'ORIGIN', 'QUANTIZATION', 'CONTEXT', 'MEMORY NEEDED'];
 
-function row({ model, details, fit }: DescribedModel): readonly string[] {
+function row({ model, details, fit, contextTokens }: DescribedModel): readonly string[] {
   return [
     model.id,
     formatBytes(model.sizeBytes),
     model.origin,
     details?.quantization ?? '-',
-    String(details?.contextTokens ?? '-'),
+    String(contextTokens ?? '-'),
     fit === undefined ? 'not readable' : `${fit.verdict}, ${formatBytes(fit.estimate.totalBytes)}`,
   ];
 }

@@ -7,8 +7,10 @@ import type { LocalModel } from '../../../core/inference/catalog.ts';
 import type { InstalledModels } from '../../../core/inference/local/installed-models.ts';
 import { createModelDetailsReader, type LocalModelDetails } from '../../../core/inference/local/model-details.ts';
 import { availableMemoryBytes } from '../../../core/system-memory.ts';
+import { remembered } from '../../../core/remembered.ts';
 import { openDatabase } from '../../../storage/database.ts';
 import { CommandError, UsageError, type CommandContext } from '../../command.ts';
+import { liveContextLimits } from './live-limits.ts';
 import { openInstalledModels } from '../../../service/installed-models.ts';
 
 export interface OpenModels {
@@ -22,6 +24,8 @@ export interface DescribedModel {
   /** Undefined, both, for a file that is no readable model. */
   readonly details: LocalModelDetails | undefined;
   readonly fit: MemoryFit | undefined;
+  /** How long a conversation with it can get here; undefined where nobody can tell, or it does not fit. */
+  readonly contextTokens: number | undefined;
 }
 
 /** What was read of the files is kept where the service keeps it, so that no file is read twice. */
@@ -33,14 +37,16 @@ export async function withModels<Result>(
   const database = openDatabase(home);
   try {
     const details = createModelDetailsReader({ database });
-    const contextTokens = settings['inference.contextTokens'];
+    const contextTokens = settings['inference.contextTokens'] ?? undefined;
+    const liveLimits = remembered(() => liveContextLimits(home));
     return await use({
       settings,
       catalog: openInstalledModels({ settings, environment }),
       describe: async (model) => {
         const found = await details.read(model);
-        const fit = found && judgeFit(found.memory, { contextTokens }, await availableMemoryBytes());
-        return { model, details: found, fit };
+        const fit = found && judgeFit(found.memory, contextTokens, await availableMemoryBytes());
+        const limits = await liveLimits.get();
+        return { model, details: found, fit, contextTokens: limits.get(model.id) ?? fit?.limitTokens };
       },
     });
   } finally {
@@ -65,13 +71,14 @@ export async function resolveModel(catalog: InstalledModels, id: string): Promis
 }
 
 /** The same of a model in a list and by itself, for programs. */
-export function modelJson({ model, details, fit }: DescribedModel): Record<string, unknown> {
+export function modelJson({ model, details, fit, contextTokens }: DescribedModel): Record<string, unknown> {
   return {
     id: model.id,
     origin: model.origin,
     size_bytes: model.sizeBytes,
     quantization: details?.quantization ?? null,
-    context_tokens: details?.contextTokens ?? null,
+    context_tokens: contextTokens ?? null,
+    trained_context_tokens: details?.contextTokens ?? null,
     capabilities: details === undefined ? [] : modelCapabilities(details),
     fit: fit === undefined ? null : fitJson(fit),
   };

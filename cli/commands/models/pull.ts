@@ -87,8 +87,8 @@ async function makePlan(
   const reference = parseModelReference(what, hubOrigin);
   const plan = await planPull(reference, { http, hub, modelsDir: settings['models.folder'], sha256, signal });
   const facts = await readRemoteFacts(plan, { http, signal });
-  const contextTokens = settings['inference.contextTokens'];
-  return { ...plan, fit: judgeFit(facts, { contextTokens }, await availableMemoryBytes()) };
+  const contextTokens = settings['inference.contextTokens'] ?? undefined;
+  return { ...plan, fit: judgeFit(facts, contextTokens, await availableMemoryBytes()) };
 }
 
 /** A model that will not run is fetched only for those who say so; it may be meant for another machine. */

@@ -29,7 +29,7 @@ function everything(shown: DescribedModel): object {
   };
 }
 
-function lines({ model, details, fit }: DescribedModel): readonly (readonly [string, string])[] {
+function lines({ model, details, fit, contextTokens }: DescribedModel): readonly (readonly [string, string])[] {
   const always = [
     ['id', model.id],
     ['origin', model.origin],
@@ -43,9 +43,14 @@ function lines({ model, details, fit }: DescribedModel): readonly (readonly [str
     ['family', details.architecture],
     ['parameters', details.parameterSize],
     ['quantization', details.quantization],
-    ['context', details.contextTokens === undefined ? 'not said' : `${details.contextTokens} tokens`],
+    ['context', contextWords(contextTokens, details.contextTokens)],
     ['can do', modelCapabilities(details).join(', ')],
     ['license', details.license?.split('\n')[0] ?? 'not said'],
     ...(fit === undefined ? [] : [['in memory', fitWords(fit)] as const]),
   ];
+}
+
+function contextWords(here: number | undefined, trained: number | undefined): string {
+  const trainedWords = trained === undefined ? 'the file does not say for how many it was trained' : `trained for ${trained}`;
+  return here === undefined ? trainedWords : `${here} tokens (${trainedWords})`;
 }

@@ -18,10 +18,11 @@ import {
   type ModelStreamPart,
 } from '../model-port.ts';
 import { freeGpuBytes } from './gpu-memory.ts';
-import { planLoad, type LoadPlan, type WantedLoad } from './load-plan.ts';
-import { refuseEndlessPrompt } from './prompt-size.ts';
-import { NO_ROOM, Residency, type Use } from './residency.ts';
-import type { GenerateRequest, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
+import { contextFor, contextLimit } from './context-limit.ts';
+import { planLoad, type WantedLoad } from './load-plan.ts';
+import { ContextTooShort, promptTooLong, refuseEndlessPrompt, estimateTokens } from './prompt-size.ts';
+import { NO_ROOM, Residency, type AdmittedCall, type PlannedLoad, type Use, type WantedRoom } from './residency.ts';
+import type { GenerateRequest, LoadedModel, LoadRequest, SamplingDefaults } from './runner/protocol.ts';
 import { availableMemoryBytes } from '../../system-memory.ts';
 import type { MemoryFacts } from './memory-facts.ts';
 import { createFairQueue } from './fair-queue.ts';
@@ -32,8 +33,8 @@ export interface LocalInferenceOptions {
   readonly runnerEntry: URL;
   /** CPU threads that decode; `undefined` leaves one core to everything else. */
   readonly threads?: number | undefined;
-  /** The longest conversation, in tokens, where memory allows. */
-  readonly contextTokens: number;
+  /** The longest conversation, in tokens, where memory allows; undefined: as long as the model was trained for. */
+  readonly contextTokens?: number | undefined;
   readonly gpu: 'auto' | 'off';
   readonly sampling: SamplingDefaults;
   /** How long a model stays loaded after its last call; undefined keeps it until another takes its place. */
@@ -82,6 +83,7 @@ export function createLocalInference(options: LocalInferenceOptions): LocalInfer
     languageModel: async (id, owner) => local.languageModel(await models.resolve(id), owner),
     countPromptTokens: async (id, call, owner) => local.countPromptTokens(await models.resolve(id), call, owner),
     load: async (id) => local.load(await models.resolve(id)),
+    contextLimit: (model) => local.contextLimit(model),
     unload: async (id) => local.unload(await installedOrLoaded(id)),
     status: () => local.status(),
     close: () => local.close(),
@@ -93,11 +95,9 @@ interface CallCount {
   queued: number;
 }
 
-interface WaitingCall {
-  readonly model: LocalModel;
+interface WaitingCall extends AdmittedCall {
   readonly isGuest: boolean;
-  /** False for a call that only asks something of the model. */
-  readonly generates: boolean;
+  readonly roughTokens: number;
   start(use: Use): void;
   fail(error: unknown): void;
 }
@@ -106,22 +106,38 @@ interface Entry {
   readonly owner?: CallOwner | undefined;
   readonly generates: boolean;
   readonly signal?: AbortSignal | undefined;
+  /** Of context, without which the call fails. */
+  readonly neededTokens?: number;
+  /** Of context, which would do for the call as far as that can be told before its tokens are counted. */
+  readonly roughTokens?: number;
 }
+
+/** How long what was measured is told again, while no model is loaded. */
+const ROOM_FRESH_MS = 60_000;
+
+/** Where texts are longer, their tokens are counted first. */
+const MAX_ROUGH_TOKENS = 131_072;
 
 class Local {
   readonly #line = createFairQueue<WaitingCall>();
   readonly #inflight = new Map<string, CallCount>();
   readonly #closing = new AbortController();
   readonly #residency: Residency;
+  readonly #options: LocalInferenceOptions;
+  /** How much context models turned out to need, by path: they begin with as much the next time. */
+  readonly #grown = new Map<string, number>();
+  /** What there was when no model was loaded, which tells best how much a model can have. */
+  #room: { readonly bytes: number; readonly atMs: number } | undefined;
 
   constructor(options: LocalInferenceOptions) {
+    this.#options = options;
     this.#residency = new Residency({
       eviction: options.eviction ?? 'strict',
       keepLoadedMs: options.keepLoadedMs,
       batching: options.continuousBatching ?? false,
       runnerEntry: options.runnerEntry,
-      plan: (model, availableBytes) => planFor(model, options, availableBytes),
-      availableMemoryBytes: options.availableMemoryBytes ?? (() => availableMemory(options)),
+      plan: (model, wanted) => planFor(model, options, wanted),
+      availableMemoryBytes: () => this.#measureRoom(),
       loadRequest: (model, plan) => loadRequest(model, plan, options),
       onRunnerCrash: (message) => options.onRunnerCrash?.(message),
       onChange: () => this.#startWhatCan(),
@@ -157,6 +173,23 @@ class Local {
     return this.#residency.unload(model);
   }
 
+  async contextLimit(model: LocalModel): Promise<number | undefined> {
+    const facts = await this.#options.memoryFacts(model);
+    const resident = this.#residency.list().find(({ id }) => id === model.id);
+    if (resident !== undefined) return resident.limitTokens;
+    const isStale = this.#residency.list().length === 0 && performance.now() - (this.#room?.atMs ?? 0) > ROOM_FRESH_MS;
+    const availableBytes = isStale ? await this.#measureRoom() : (this.#room?.bytes ?? (await this.#measureRoom()));
+    return contextLimit(facts, { setting: this.#options.contextTokens, availableBytes })?.tokens;
+  }
+
+  async #measureRoom(): Promise<number> {
+    const measure = this.#options.availableMemoryBytes ?? (() => availableMemory(this.#options));
+    const isEmpty = this.#residency.list().length === 0;
+    const bytes = await measure();
+    if (isEmpty) this.#room = { bytes, atMs: performance.now() };
+    return bytes;
+  }
+
   status(): InferenceStatus {
     return {
       residents: this.#residency.list(),
@@ -176,27 +209,44 @@ class Local {
     await this.#residency.close(reason);
   }
 
-  async #stream(
-    model: LocalModel,
-    call: ModelCall,
-    owner: CallOwner | undefined,
-  ): Promise<ReadableStream<ModelStreamPart>> {
-    const request = generateRequest(call, owner);
+  #stream(model: LocalModel, call: ModelCall, owner: CallOwner | undefined): Promise<ReadableStream<ModelStreamPart>> {
     const signal = call.abortSignal;
-    const use = await this.#enterWith(request, model, { owner, generates: true, signal });
-    return use.runner.stream(request, { signal, onSettled: () => use.leave() });
+    return this.#answer(model, { call, owner }, (request, use) =>
+      use.runner.stream(request, { signal, onSettled: () => use.leave() }),
+    );
   }
 
-  async #generate(model: LocalModel, call: ModelCall, owner: CallOwner | undefined): Promise<ModelAnswer> {
-    const request = generateRequest(call, owner);
+  #generate(model: LocalModel, call: ModelCall, owner: CallOwner | undefined): Promise<ModelAnswer> {
     const signal = call.abortSignal;
-    const use = await this.#enterWith(request, model, { owner, generates: true, signal });
-    return use.runner.generate(request, { signal, onSettled: () => use.leave() });
+    return this.#answer(model, { call, owner }, (request, use) =>
+      use.runner.generate(request, { signal, onSettled: () => use.leave() }),
+    );
+  }
+
+  /** Has the model loaded with a longer context where the call turns out to need one. */
+  async #answer<Result>(
+    model: LocalModel,
+    { call, owner }: { readonly call: ModelCall; readonly owner: CallOwner | undefined },
+    run: (request: GenerateRequest, use: Use) => Promise<Result>,
+  ): Promise<Result> {
+    const request = generateRequest(call, owner);
+    const entry = { owner, generates: true, signal: call.abortSignal };
+    let neededTokens = modelOptionsOf(call).contextTokens ?? 0;
+    for (;;) {
+      const use = await this.#enterWith(request, model, { ...entry, neededTokens });
+      try {
+        return await run(request, use);
+      } catch (error) {
+        if (!(error instanceof ContextTooShort)) throw error;
+        if (error.neededTokens <= neededTokens) throw triedInVain(error, use.runner.model);
+        ({ neededTokens } = error);
+      }
+    }
   }
 
   /** Only a loaded model tells how much fits into it. @throws {ServiceError} `prompt_too_long` */
   async #enterWith(request: GenerateRequest, model: LocalModel, entry: Entry): Promise<Use> {
-    const use = await this.#enter(model, entry);
+    const use = await this.#enter(model, { ...entry, roughTokens: estimateTokens(request, MAX_ROUGH_TOKENS) });
     try {
       refuseEndlessPrompt(request, use.runner.model);
       return use;
@@ -207,14 +257,18 @@ class Local {
   }
 
   /** Waits for this call's turn, and for its model to be loaded. */
-  async #enter(model: LocalModel, { owner = SERVICE, generates, signal }: Entry): Promise<Use> {
+  async #enter(model: LocalModel, entry: Entry): Promise<Use> {
+    const { owner = SERVICE, signal, generates } = entry;
+    const { isGuest } = owner;
+    // What others use is not loaded anew for a guest, nor with more.
+    const { neededTokens = 0, roughTokens = 0 } = isGuest ? {} : entry;
     this.#closing.signal.throwIfAborted();
     signal?.throwIfAborted();
     const count = this.#inflight.get(model.id) ?? { running: 0, queued: 0 };
     this.#makePlace(owner, model);
     this.#inflight.set(model.id, count);
     count.queued += 1;
-    const use = await this.#turn(owner, { model, generates, isGuest: owner.isGuest }, signal).finally(
+    const use = await this.#turn(owner, { model, generates, isGuest, neededTokens, roughTokens }, signal).finally(
       () => (count.queued -= 1),
     );
     count.running += 1;
@@ -270,13 +324,20 @@ class Local {
     const ahead: WaitingCall[] = [];
     for (const call of this.#line.inTurn()) {
       const admission = this.#residency.admit(call);
-      if (admission === 'absent') this.#residency.load(call.model, { ahead: new Set(ahead), mayUnload: !call.isGuest });
+      if (admission === 'absent') this.#load(call, new Set(ahead));
       if (admission === 'absent' || admission === 'busy') ahead.push(call);
       else {
         this.#line.remove(call);
         call.start(admission);
       }
     }
+  }
+
+  #load({ model, isGuest, neededTokens, roughTokens }: WaitingCall, ahead: ReadonlySet<unknown>): void {
+    const before = this.#grown.get(model.path) ?? 0;
+    const tokens = Math.max(neededTokens, roughTokens, before);
+    if (neededTokens > before) this.#grown.set(model.path, neededTokens);
+    this.#residency.load(model, { ahead, mayUnload: !isGuest, tokens });
   }
 
   #giveUp(call: WaitingCall, reason: unknown): void {
@@ -318,10 +379,9 @@ function generateRequest(call: ModelCall, owner = SERVICE): GenerateRequest {
 const AUTOMATIC_SESSIONS = 4;
 const MAX_SESSIONS = 32;
 
-function wantedLoad({ contextTokens, concurrentSessions }: LocalInferenceOptions): WantedLoad {
-  if (concurrentSessions === undefined) return { contextTokens, sequences: AUTOMATIC_SESSIONS, isAutomatic: true };
-  const sequences = Math.min(MAX_SESSIONS, Math.max(1, concurrentSessions));
-  return { contextTokens, sequences, isAutomatic: false };
+function wantedSequences({ concurrentSessions }: LocalInferenceOptions): Pick<WantedLoad, 'sequences' | 'isAutomatic'> {
+  if (concurrentSessions === undefined) return { sequences: AUTOMATIC_SESSIONS, isAutomatic: true };
+  return { sequences: Math.min(MAX_SESSIONS, Math.max(1, concurrentSessions)), isAutomatic: false };
 }
 
 async function availableMemory({ gpu, runnerEntry }: LocalInferenceOptions): Promise<number> {
@@ -333,20 +393,34 @@ async function availableMemory({ gpu, runnerEntry }: LocalInferenceOptions): Pro
 async function planFor(
   model: LocalModel,
   options: LocalInferenceOptions,
-  availableBytes: number,
-): Promise<LoadPlan | undefined> {
-  const wanted = wantedLoad(options);
+  { availableBytes, tokens }: WantedRoom,
+): Promise<PlannedLoad | undefined> {
+  const { contextTokens: setting } = options;
   const facts = await options.memoryFacts(model);
-  return facts === undefined
-    ? { ...wanted, memoryBytes: model.sizeBytes, isReduced: false }
-    : planLoad(facts, wanted, availableBytes);
+  const limit = contextLimit(facts, { setting, availableBytes });
+  if (limit === undefined) return undefined;
+  const longest = Math.min(setting ?? contextFor(tokens), facts?.trainedContextTokens ?? Infinity);
+  const contextTokens = Math.min(longest, limit.tokens);
+  const wanted = { contextTokens, ...wantedSequences(options) };
+  if (facts === undefined) {
+    return { ...wanted, limit, cacheType: 'f16', memoryBytes: model.sizeBytes, isReduced: false };
+  }
+  const plan = planLoad(facts, wanted, availableBytes);
+  return plan && { ...plan, limit, isReduced: plan.contextTokens < longest };
 }
 
-function loadRequest(model: LocalModel, plan: LoadPlan, options: LocalInferenceOptions): LoadRequest {
+/** A model that was to have room, and was loaded anew for that, has none. */
+function triedInVain({ neededTokens }: ContextTooShort, { contextTokens }: LoadedModel): ServiceError {
+  return promptTooLong(`needs ${neededTokens} tokens with its answer`, { tokens: contextTokens, by: 'memory' });
+}
+
+function loadRequest(model: LocalModel, plan: PlannedLoad, options: LocalInferenceOptions): LoadRequest {
   return {
     path: model.path,
     threads: options.threads ?? Math.max(1, availableParallelism() - 1),
     contextTokens: plan.contextTokens,
+    limit: plan.limit,
+    cacheType: plan.cacheType,
     sequences: plan.sequences,
     gpu: options.gpu,
     settings: options.sampling,

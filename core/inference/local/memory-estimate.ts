@@ -5,11 +5,16 @@
  */
 import type { MemoryFacts } from './memory-facts.ts';
 
+/** How keys and values are kept: as 16-bit floats, or in llama.cpp's `q8_0`, which takes about half of that. */
+export type CacheType = 'f16' | 'q8_0';
+
 export interface MemoryNeed {
   /** Tokens that each sequence may hold; a model's training length caps it. */
   readonly contextTokens: number;
   /** Conversations at once, each with a context of its own. */
   readonly sequences: number;
+  /** Default `f16`. */
+  readonly cacheType?: CacheType;
 }
 
 /** Bytes. */
@@ -35,14 +40,19 @@ const BYTES_PER_VOCABULARY_ENTRY = 1000;
 /** What each token that a sequence may look back to adds to the mask of one token in a batch. */
 const MASK_ELEMENT_BYTES = 2;
 
+/** `block_q8_0` in ggml: 32 numbers of one byte and their scale, which as floats would be 64 bytes. */
+const CACHE_SHARES: Readonly<Record<CacheType, number>> = { f16: 1, q8_0: 34 / 64 };
+
 /** Never less for a longer context or for more sequences. */
-export function estimateMemory(facts: MemoryFacts, { contextTokens, sequences }: MemoryNeed): MemoryEstimate {
+export function estimateMemory(
+  facts: MemoryFacts,
+  { contextTokens, sequences, cacheType = 'f16' }: MemoryNeed,
+): MemoryEstimate {
   const context = roundUp(Math.min(contextTokens, facts.trainedContextTokens ?? Infinity));
   const cells = context * sequences;
   const windowCells = Math.min(cells, roundUp(sequences * facts.windowTokens + BATCH_TOKENS + 1));
   const cacheBytes =
-    facts.cacheBytesPerToken * cells +
-    facts.windowCacheBytesPerToken * windowCells +
+    (facts.cacheBytesPerToken * cells + facts.windowCacheBytesPerToken * windowCells) * CACHE_SHARES[cacheType] +
     facts.stateBytesPerSequence * sequences;
   const inLayer = facts.layerBytesPerBatchToken + MASK_ELEMENT_BYTES * context;
   const scratchBytes = BATCH_TOKENS * Math.max(facts.outputBytesPerBatchToken, inLayer);

@@ -16,6 +16,8 @@ export const memoryFactsSchema = z.strictObject({
   /** The same over those layers that look back over `windowTokens` only. */
   windowCacheBytesPerToken: z.number().nonnegative(),
   windowTokens: z.number().nonnegative(),
+  /** Keys and values can be kept in blocks of 32 numbers that share a scale (`q8_0`). */
+  isCacheQuantizable: z.boolean(),
   /** What recurrent layers hold of a sequence, however long it is. */
   stateBytesPerSequence: z.number().nonnegative(),
   /** Scratch for each token of a batch at the model's output: a number for each word of the vocabulary. */
@@ -60,6 +62,7 @@ export function memoryFacts(metadata: Readonly<Record<string, unknown>>, weightB
     weightBytes,
     ...cacheFacts(header),
     windowTokens: header.number('attention.sliding_window'),
+    isCacheQuantizable: isCacheQuantizable(header),
     // Both sums are what the engine reserves for models of the Llama and Qwen families, to the byte.
     outputBytesPerBatchToken: FLOAT_BYTES * (vocabularySize(header) + 2 * embedding),
     layerBytesPerBatchToken: FLOAT_BYTES * (3 * feedForward + 4 * embedding),
@@ -139,6 +142,19 @@ function recurrentStateBytes(header: Header): number {
 
 function vocabularySize(header: Header): number {
   return header.number('vocab_size') || header.tokenCount;
+}
+
+/** `ggml_blck_size(GGML_TYPE_Q8_0)`: a key or value that is no multiple of it can't be cut into blocks. */
+const QUANTIZED_BLOCK = 32;
+
+/** Latent attention has a cache of its own kind, which the engine does not quantize in every case. */
+function isCacheQuantizable(header: Header): boolean {
+  const headLength = header.number('embedding_length') / Math.max(1, header.largest('attention.head_count'));
+  const lengths = ['key_length', 'value_length', 'key_length_swa', 'value_length_swa'].map(
+    (name) => header.number(`attention.${name}`) || headLength,
+  );
+  const isLatent = header.number('attention.key_length_mla') > 0;
+  return headLength > 0 && !isLatent && lengths.every((length) => length % QUANTIZED_BLOCK === 0);
 }
 
 type Header = ReturnType<typeof headerOf>;

@@ -3,6 +3,7 @@
  * while no call uses it; a load that needs room waits for that, and until then lets nobody in who came after it.
  */
 import { ServiceError } from '../../errors.ts';
+import type { ContextLimit } from './context-limit.ts';
 import type { LoadPlan } from './load-plan.ts';
 import type { LocalModel } from '../catalog.ts';
 import type { ResidentModel } from '../inference.ts';
@@ -19,10 +20,10 @@ export interface ResidencyOptions {
   /** The compiled `runner/main.js`. */
   readonly runnerEntry: URL;
   /** How the model would be loaded into this much memory; undefined if it can't be. */
-  readonly plan: (model: LocalModel, availableBytes: number) => Promise<LoadPlan | undefined>;
+  readonly plan: (model: LocalModel, wanted: WantedRoom) => Promise<PlannedLoad | undefined>;
   /** What a new process could take before the machine swaps, in bytes. */
   readonly availableMemoryBytes: () => Promise<number>;
-  readonly loadRequest: (model: LocalModel, plan: LoadPlan) => LoadRequest;
+  readonly loadRequest: (model: LocalModel, plan: PlannedLoad) => LoadRequest;
   readonly onRunnerCrash: (message: string) => void;
   /** Something may be possible now that was not before. */
   readonly onChange: () => void;
@@ -31,11 +32,28 @@ export interface ResidencyOptions {
   readonly closing: AbortSignal;
 }
 
+export interface WantedRoom {
+  readonly availableBytes: number;
+  /** Of context. */
+  readonly tokens: number;
+}
+
+export interface PlannedLoad extends LoadPlan {
+  readonly limit: ContextLimit;
+}
+
 /** Why a guest's model is not loaded: another would have to go, and whoever uses that one would wait for it again. */
 export const NO_ROOM = new ServiceError(
   'overloaded',
   'Another model is loaded, and a web page cannot have it unloaded. Use that model, or try again later.',
 );
+
+export interface AdmittedCall {
+  readonly model: LocalModel;
+  readonly generates: boolean;
+  /** Tokens of context without which it is not to start, where the model can have as many; 0: as it is loaded. */
+  readonly neededTokens: number;
+}
 
 /** A model's runner, for as long as a call needs it. */
 export interface Use {
@@ -48,6 +66,8 @@ interface Resident {
   readonly model: LocalModel;
   readonly runner: Runner;
   readonly memoryBytes: number;
+  /** Of context, which it was loaded for; there may have been room for less. */
+  readonly wantedTokens: number;
   /** Calls that use it, and those of them that generate. */
   users: number;
   generating: number;
@@ -63,6 +83,8 @@ interface Loading {
   readonly ahead: ReadonlySet<unknown>;
   /** False: it is loaded where there is room, or not at all (`NO_ROOM`). */
   readonly mayUnload: boolean;
+  /** Of context. */
+  readonly tokens: number;
   readonly cancel: AbortController;
   done: Promise<void>;
   needsRoom: boolean;
@@ -80,10 +102,15 @@ export class Residency {
     this.#options = options;
   }
 
-  /** @returns `absent` if nothing is under way to load it, `busy` if the call can't start yet for any other reason */
-  admit(call: { readonly model: LocalModel; readonly generates: boolean }): Use | 'busy' | 'absent' {
+  /**
+   * @returns `absent` if nothing is under way to load it, with as long a context as the call needs, `busy` if the call
+   * can't start yet for any other reason
+   */
+  admit(call: AdmittedCall): Use | 'busy' | 'absent' {
     const resident = this.#find(call.model);
-    if (resident === undefined) return this.#loading === undefined ? 'absent' : 'busy';
+    if (resident === undefined || isTooShort(resident, call.neededTokens)) {
+      return this.#loading === undefined ? 'absent' : 'busy';
+    }
     if (resident.leaving !== undefined) return 'busy';
     if (this.#loading?.needsRoom === true && !this.#loading.ahead.has(call)) return 'busy';
     if (call.generates && resident.generating >= this.#slots(resident)) return 'busy';
@@ -91,7 +118,7 @@ export class Residency {
   }
 
   /** Begins to load an absent model; `onChange` or `onLoadFailed` tell of its end. */
-  load(model: LocalModel, wanted: Pick<Loading, 'ahead' | 'mayUnload'>): void {
+  load(model: LocalModel, wanted: Pick<Loading, 'ahead' | 'mayUnload' | 'tokens'>): void {
     const cancel = new AbortController();
     const loading: Loading = { model, ...wanted, cancel, needsRoom: true, done: Promise.resolve() };
     this.#loading = loading;
@@ -118,6 +145,7 @@ export class Residency {
       model: resident.model,
       pid: resident.runner.pid,
       contextTokens: resident.runner.model.contextTokens,
+      limitTokens: resident.runner.model.limit.tokens,
       sequences: resident.runner.model.sequences,
       memoryBytes: resident.memoryBytes,
       unloadsInMs: this.#unloadsInMs(resident),
@@ -138,7 +166,7 @@ export class Residency {
     try {
       const plan = await this.#makeRoom(loading, signal);
       loading.needsRoom = false;
-      await this.#start(model, plan, signal);
+      await this.#start(loading, plan, signal);
     } catch (error) {
       this.#options.onLoadFailed(model, error);
     } finally {
@@ -148,7 +176,7 @@ export class Residency {
   }
 
   /** @returns how to load the model now that there is room for it */
-  async #makeRoom({ model, mayUnload }: Loading, signal: AbortSignal): Promise<LoadPlan> {
+  async #makeRoom({ model, mayUnload, tokens }: Loading, signal: AbortSignal): Promise<PlannedLoad> {
     const { plan, eviction } = this.#options;
     for (;;) {
       signal.throwIfAborted();
@@ -156,9 +184,16 @@ export class Residency {
       const free = await this.#options.availableMemoryBytes();
       const others = [...this.#residents.values()];
       const held = others.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
+      const own = this.#find(model);
+      if (own !== undefined) {
+        // It is loaded, with too short a context.
+        await (own.users === 0 ? this.#evict(own) : until(this.#roomMayHaveCome.promise, signal));
+        continue;
+      }
       // Refused before anybody has to go for it.
-      if ((await plan(model, free + held)) === undefined) throw tooLarge(model, free + held);
-      const best = await plan(model, free);
+      if ((await plan(model, { availableBytes: free + held, tokens })) === undefined)
+        throw tooLarge(model, free + held);
+      const best = await plan(model, { availableBytes: free, tokens });
       const isRoomEnough = eviction === 'strict' ? others.length === 0 : best?.isReduced === false;
       if (best !== undefined && (isRoomEnough || others.length === 0)) return best;
       if (!mayUnload) throw NO_ROOM;
@@ -170,7 +205,7 @@ export class Residency {
     }
   }
 
-  async #start(model: LocalModel, plan: LoadPlan, signal: AbortSignal): Promise<void> {
+  async #start({ model, tokens }: Loading, plan: PlannedLoad, signal: AbortSignal): Promise<void> {
     const { runnerEntry, loadRequest, onRunnerCrash } = this.#options;
     let resident: Resident | undefined;
     const runner = await startRunner({
@@ -187,6 +222,7 @@ export class Residency {
       model,
       runner,
       memoryBytes: plan.memoryBytes,
+      wantedTokens: tokens,
       users: 0,
       generating: 0,
       idle: undefined,
@@ -266,6 +302,12 @@ export class Residency {
     if (keepLoadedMs === undefined || idle === undefined) return keepLoadedMs;
     return Math.max(0, idle.sinceMs + keepLoadedMs - performance.now());
   }
+}
+
+/** Where it can have more than it has, and that was not tried already. */
+function isTooShort({ runner, wantedTokens }: Resident, neededTokens: number): boolean {
+  const { contextTokens, limit } = runner.model;
+  return contextTokens < Math.min(neededTokens, limit.tokens) && wantedTokens < neededTokens;
 }
 
 function tooLarge(model: LocalModel, availableBytes: number): ServiceError {

@@ -6,6 +6,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { ServiceError } from '../../errors.ts';
 import type { ModelAnswer, ModelStreamPart } from '../model-port.ts';
+import { ContextTooShort } from './prompt-size.ts';
 import { createOutbox, type Outbox } from './runner/outbox.ts';
 import {
   decodeFromRunner,
@@ -26,6 +27,7 @@ export interface Runner {
    * `finish`. Aborting stops the generation and ends the stream with the signal's reason.
    * @param onSettled called once, when the runner is free again, however the call ended
    * @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies
+   * @throws {ContextTooShort}
    */
   stream(request: GenerateRequest, options: CallOptions): Promise<ReadableStream<ModelStreamPart>>;
   /** The same as one answer, for whoever wants no part of it before the last: it costs a third of a stream. */
@@ -283,7 +285,8 @@ class RunnerProcess {
   }
 }
 
-function errorOf({ code, message, field }: Failure): ServiceError {
+function errorOf({ code, message, field, neededTokens }: Failure): Error {
+  if (neededTokens !== undefined) return new ContextTooShort(neededTokens);
   return new ServiceError(code, message, { field });
 }
 

@@ -40,8 +40,9 @@ export const inferenceSettings = {
     meaning: 'CPU threads that generate; null takes all cores but one',
   },
   'inference.contextTokens': {
-    schema: z.int().min(256).max(1_048_576).default(8192),
-    meaning: 'the longest conversation, in tokens, that memory is kept for; a model, or the memory, may have less',
+    schema: z.int().min(256).max(1_048_576).nullable().default(null),
+    meaning:
+      'the longest conversation, in tokens, and what memory is set aside for; null: it grows, as far as the model was trained for and memory allows',
   },
   'inference.keepLoadedMinutes': {
     schema: z.literal([0, 5, 15, 30, 60]).nullable().default(15),

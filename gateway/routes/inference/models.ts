@@ -5,16 +5,19 @@ import { ANTHROPIC_VERSION } from '../../wire/anthropic/dialect.ts';
 import { encodeModelInfo, encodeModelPage } from '../../wire/anthropic/models.ts';
 import { openai } from '../../wire/openai/dialect.ts';
 import { inferenceRoute } from '../route-classes.ts';
+import { inTime } from './in-time.ts';
 
 export const listModels = inferenceRoute({
   dialect: openai,
   method: 'GET',
   path: '/models',
   summary: 'The installed models, in OpenAI style; with the header anthropic-version in Anthropic style.',
-  async handle({ headers, query }, { catalog }: Pick<Services, 'catalog'>) {
+  async handle({ headers, query }, { catalog, inference }: Pick<Services, 'catalog' | 'inference'>) {
     const models = await catalog.list();
-    if (isAnthropic(headers)) return { body: encodeModelPage(models, query) };
-    return { body: { object: 'list', data: models.map(encodeModel) } };
+    const limits = await inTime(models.map((model) => inference.contextLimit(model)));
+    const listed = models.map((model, index) => ({ ...model, contextTokens: limits[index] }));
+    if (isAnthropic(headers)) return { body: encodeModelPage(listed, query) };
+    return { body: { object: 'list', data: listed.map(encodeModel) } };
   },
 });
 
@@ -23,9 +26,10 @@ export const getModel = inferenceRoute({
   method: 'GET',
   path: '/models/*',
   summary: 'One installed model, in OpenAI style; with the header anthropic-version in Anthropic style.',
-  async handle({ headers, params }, { catalog }: Pick<Services, 'catalog'>) {
+  async handle({ headers, params }, { catalog, inference }: Pick<Services, 'catalog' | 'inference'>) {
     const model = await catalog.resolve(params['*'] ?? '');
-    return { body: isAnthropic(headers) ? encodeModelInfo(model) : encodeModel(model) };
+    const listed = { ...model, contextTokens: await inference.contextLimit(model) };
+    return { body: isAnthropic(headers) ? encodeModelInfo(listed) : encodeModel(listed) };
   },
 });
 
@@ -42,6 +46,14 @@ const OWNERS = {
   ollama: 'ollama',
 } as const satisfies Record<Model['origin'], string>;
 
-function encodeModel({ id, modifiedAtMs, origin }: Model): object {
-  return { id, object: 'model', created: Math.floor(modifiedAtMs / 1000), owned_by: OWNERS[origin] };
+type ListedModel = Model & { readonly contextTokens: number | undefined };
+
+/**
+ * OpenAI's own models say nothing of their context. Servers like this one do, each by a name of its own, and clients look
+ * for one of them: OpenRouter's, LM Studio's and vLLM's.
+ */
+function encodeModel({ id, modifiedAtMs, origin, contextTokens }: ListedModel): object {
+  const model = { id, object: 'model', created: Math.floor(modifiedAtMs / 1000), owned_by: OWNERS[origin] };
+  if (contextTokens === undefined) return model;
+  return { ...model, context_length: contextTokens, context_window: contextTokens, max_model_len: contextTokens };
 }

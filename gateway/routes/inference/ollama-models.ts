@@ -1,5 +1,4 @@
 /** What models there are, in Ollama's words: `GET /api/tags`, `POST /api/show`, `GET /api/ps`, `GET /api/version`. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceError } from '../../../core/errors.ts';
 import type { Model } from '../../../core/inference/catalog.ts';
 import type { ResidentModel } from '../../../core/inference/inference.ts';
@@ -7,6 +6,7 @@ import { isOwner } from '../../caller.ts';
 import type { Services } from '../../route.ts';
 import { ollama } from '../../wire/ollama/dialect.ts';
 import { inferenceRoute } from '../route-classes.ts';
+import { inTime } from './in-time.ts';
 import {
   encodeRunning,
   encodeShow,
@@ -21,12 +21,6 @@ import {
  * Copilot Chat wants 0.6.4, coding agents that speak Anthropic's style to an Ollama want 0.14.2.
  */
 const OLLAMA_VERSION = '0.14.2';
-
-/**
- * How long a list waits for models never looked into before; a large vocabulary takes about a second to read. What is
- * not known by then stays empty in this list and is there in a later one.
- */
-const LIST_TIMEOUT_MS = 2000;
 
 export const ollamaTags = inferenceRoute({
   dialect: ollama,
@@ -44,13 +38,17 @@ export const ollamaShow = inferenceRoute({
   path: '/show',
   summary: 'What is in a model, in Ollama style.',
   body: ollamaShowRequestSchema,
-  async handle({ json }, { catalog, announcesTools }: Pick<Services, 'catalog' | 'announcesTools'>) {
+  async handle(
+    { json },
+    { catalog, inference, announcesTools }: Pick<Services, 'catalog' | 'inference' | 'announcesTools'>,
+  ) {
     const model = await catalog.resolve(parseShowRequest(json()));
     const details = await catalog.describe(model);
     if (details === undefined) {
       throw new ServiceError('engine_failed', 'The model file cannot be read: it is damaged, or no GGUF file.');
     }
-    return { body: encodeShow({ model, details, announcesTools: await announcesTools() }) };
+    const [tools, contextTokens] = await Promise.all([announcesTools(), inference.contextLimit(model)]);
+    return { body: encodeShow({ model, details, contextTokens, announcesTools: tools }) };
   },
 });
 
@@ -66,10 +64,10 @@ export const ollamaPs = inferenceRoute({
       told.map(({ model }) => model),
       services,
     );
-    const models = told.flatMap(({ contextTokens, unloadsInMs }, index) => {
+    const models = told.flatMap(({ limitTokens, unloadsInMs }, index) => {
       const one = known[index];
       const expiresAtMs = unloadsInMs === undefined ? undefined : services.now() + unloadsInMs;
-      return one === undefined ? [] : [encodeRunning(one, { contextTokens, expiresAtMs })];
+      return one === undefined ? [] : [encodeRunning(one, { contextTokens: limitTokens, expiresAtMs })];
     });
     return { body: { models } };
   },
@@ -94,17 +92,9 @@ async function lookUp(
   models: readonly Model[],
   { catalog }: Pick<Services, 'catalog'>,
 ): Promise<readonly KnownModel[]> {
-  const patience = new AbortController();
-  const tooLong = sleep(LIST_TIMEOUT_MS, undefined, { signal: patience.signal }).catch(() => undefined);
-  const known = await Promise.all(
-    models.map(async (model): Promise<KnownModel> => {
-      const [details, digest] = await Promise.all([
-        Promise.race([catalog.describe(model), tooLong]),
-        Promise.race([catalog.digest(model), tooLong]),
-      ]);
-      return { model, details, digest };
-    }),
-  );
-  patience.abort();
-  return known;
+  const [details, digests] = await Promise.all([
+    inTime(models.map((model) => catalog.describe(model))),
+    inTime(models.map((model) => catalog.digest(model))),
+  ]);
+  return models.map((model, index) => ({ model, details: details[index], digest: digests[index] }));
 }

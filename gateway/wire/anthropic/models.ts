@@ -10,8 +10,11 @@ const querySchema = z.object({
   before_id: z.string().optional(),
 });
 
+/** A model, and how long a conversation with it can get. */
+type ListedModel = Model & { readonly contextTokens?: number | undefined };
+
 /** @throws {RequestError} `bad_request` for a cursor that is none of this list */
-export function encodeModelPage(models: readonly Model[], query: URLSearchParams): object {
+export function encodeModelPage(models: readonly ListedModel[], query: URLSearchParams): object {
   const { limit, after_id: after, before_id: before } = parseBody(querySchema, Object.fromEntries(query));
   const end = before === undefined ? models.length : indexOf(models, before, 'before_id');
   const start = after === undefined ? 0 : indexOf(models, after, 'after_id') + 1;
@@ -33,7 +36,7 @@ function indexOf(models: readonly Model[], id: string, param: string): number {
 }
 
 /** `null` is what nothing is known of. */
-export function encodeModelInfo({ id, modifiedAtMs }: Model): object {
+export function encodeModelInfo({ id, modifiedAtMs, contextTokens }: ListedModel): object {
   return {
     type: 'model',
     id,
@@ -43,8 +46,8 @@ export function encodeModelInfo({ id, modifiedAtMs }: Model): object {
     deprecated_at: null,
     retires_at: null,
     line: null,
-    max_input_tokens: null,
-    max_tokens: null,
+    max_input_tokens: contextTokens ?? null,
+    max_tokens: contextTokens ?? null,
     capabilities: null,
   };
 }

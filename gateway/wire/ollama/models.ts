@@ -87,19 +87,24 @@ export function parseShowRequest(json: unknown): string {
 interface Shown {
   readonly model: Model;
   readonly details: ModelDetails;
+  /** How long a conversation can get here, whatever the model was trained for. */
+  readonly contextTokens: number | undefined;
   /** Whether it is said that the model can use tools. */
   readonly announcesTools: boolean;
 }
 
-export function encodeShow({ model, details, announcesTools }: Shown): object {
-  const parameters = samplingParameters(details);
+export function encodeShow({ model, details, contextTokens, announcesTools }: Shown): object {
+  const parameters = [
+    ...samplingParameters(details),
+    ...(contextTokens === undefined ? [] : [`num_ctx ${contextTokens}`]),
+  ];
   return {
     license: details.license ?? '',
     modelfile: [`FROM ${model.id}`, ...parameters.map((line) => `PARAMETER ${line}`), ''].join('\n'),
     parameters: parameters.join('\n'),
     template: details.chatTemplate ?? '',
     details: encodeDetails(details),
-    model_info: modelInfo(details),
+    model_info: modelInfo(details, contextTokens),
     capabilities: capabilities(details, announcesTools),
     modified_at: new Date(model.modifiedAtMs).toISOString(),
   };
@@ -129,7 +134,12 @@ function samplingParameters({ metadata }: ModelDetails): string[] {
 /** Names of the model inside its file. Clients would show them in place of the one that it is called by here. */
 const OTHER_NAMES: ReadonlySet<string> = new Set(['general.name', 'general.basename']);
 
-function modelInfo(details: ModelDetails): object {
+/** Clients take the context that they may fill from GGUF's key, so it says what there is. */
+function modelInfo(details: ModelDetails, contextTokens: number | undefined): object {
   const metadata = Object.entries(details.metadata).filter(([key]) => !OTHER_NAMES.has(key));
-  return { ...Object.fromEntries(metadata), 'general.parameter_count': details.parameterCount };
+  return {
+    ...Object.fromEntries(metadata),
+    'general.parameter_count': details.parameterCount,
+    ...(contextTokens === undefined ? {} : { [`${details.architecture}.context_length`]: contextTokens }),
+  };
 }

@@ -2,9 +2,9 @@
  * What Ollama's chat and generate requests have in common: `options`, `format`, `think`, `keep_alive`. Pure.
  *
  * Options that choose how tokens are drawn are honoured or refused. Those that lay out memory and hardware are the
- * owner's to decide, in the settings; clients send them with every request, so they are ignored, and named as such. A
- * conversation too long for the context window is refused with the number of tokens that it holds, whatever `num_ctx`
- * said.
+ * owner's to decide, in the settings; clients send them with every request, so they are ignored, and named as such.
+ * `num_ctx` has a model loaded with as long a context, as far as the model, the memory and the owner allow. It makes none
+ * shorter: a conversation is refused where it is too long for the model, and never cut.
  */
 import * as z from 'zod';
 import type { ModelCall, ModelOptions } from '../../../core/inference/model-port.ts';
@@ -52,7 +52,6 @@ export function refuseUnavailableOptions(options: Options): void {
 
 /** What only the owner decides: the layout of memory, and which hardware does the work. */
 const OWNER_OPTIONS = [
-  'num_ctx',
   'num_keep',
   'num_batch',
   'num_gpu',
@@ -102,7 +101,11 @@ export const thinkSchema = z
   .nullish();
 
 export function modelOptions(options: Options): ModelOptions {
-  return defined({ minP: options.min_p, repetitionPenalty: options.repeat_penalty });
+  return defined({
+    minP: options.min_p,
+    repetitionPenalty: options.repeat_penalty,
+    contextTokens: options.num_ctx,
+  });
 }
 
 /** `true` is what a model that can think does by itself. */

@@ -29,7 +29,9 @@ import { chatTemplate, grammarFunctions } from './chat-template.ts';
 import { checkGgufHeader, damagedModel } from './gguf-header.ts';
 import { anyObject, grammarSchema } from './grammar-schema.ts';
 import type { GenerateRequest, LoadedModel, LoadRequest } from './protocol.ts';
-import { promptTooLong } from '../prompt-size.ts';
+import type { CallOwner } from '../../call-owner.ts';
+import type { ContextLimit } from '../context-limit.ts';
+import { ContextTooShort, promptTooLong } from '../prompt-size.ts';
 import { prefill } from './prefill.ts';
 import { measurePrompt } from './prompt-measure.ts';
 import { ResponseParts } from './response-parts.ts';
@@ -69,15 +71,24 @@ export async function loadEngine(request: LoadRequest, onProgress: () => void): 
     logLevel: LlamaLogLevel.disabled,
   });
   const model = await llama.loadModel({ modelPath: request.path, onLoadProgress: onProgress }).catch(refuseLoad);
-  const contextSize = Math.min(request.contextTokens, model.trainContextSize);
-  const { sequences, threads } = request;
-  const context = await model.createContext({ sequences, contextSize, threads }).catch(refuseLoad);
+  const context = await createContext(model, request).catch(refuseLoad);
   const loaded = new LoadedEngine(llama, model, context, request);
   return {
     model: loaded.describe(),
     generate: (call, options) => loaded.generate(call, options),
     countPromptTokens: async (call, signal) => (await loaded.prepare(call, signal)).prompt.length,
   };
+}
+
+/** A cache of the type that was planned with, or half as long where this model can't have one of that type. */
+async function createContext(model: LlamaModel, request: LoadRequest): Promise<LlamaContext> {
+  const { sequences, threads, cacheType } = request;
+  const contextSize = Math.min(request.contextTokens, model.trainContextSize);
+  if (cacheType === 'f16') return model.createContext({ sequences, contextSize, threads });
+  const quantized = { experimentalKvCacheKeyType: 'Q8_0', experimentalKvCacheValueType: 'Q8_0' } as const;
+  return model
+    .createContext({ sequences, contextSize, threads, ...quantized })
+    .catch(() => model.createContext({ sequences, contextSize: Math.ceil(contextSize / 2), threads }));
 }
 
 /** 0 without a supported card. */
@@ -109,6 +120,10 @@ interface Prepared {
   ): Promise<LlamaChatResponse['metadata']>;
 }
 
+/** Room for an answer that a context is made longer for: where the request does not say, and at the most. */
+const ANSWER_TOKENS = 1024;
+const MAX_ANSWER_TOKENS = 8192;
+
 interface AnswerOptions extends GenerateOptions {
   readonly prepared: Prepared;
   readonly sequence: LlamaContextSequence;
@@ -137,6 +152,7 @@ class LoadedEngine {
   describe(): LoadedModel {
     return {
       contextTokens: this.#context.contextSize,
+      limit: this.#limit(),
       sequences: this.#context.totalSequences,
       trainedContextTokens: this.#model.trainContextSize,
     };
@@ -144,15 +160,32 @@ class LoadedEngine {
 
   async generate(request: GenerateRequest, options: GenerateOptions): Promise<void> {
     const prepared = await this.prepare(request, options.signal);
-    const { contextSize } = this.#context;
-    const promptTokens = prepared.prompt.length;
-    if (contextSize - promptTokens < 2) throw promptTooLong(`has ${promptTokens} tokens`, contextSize);
+    this.#assertFits(prepared.prompt.length, request);
     const sequence = await this.#pool.acquire(prepared.prompt, request.owner);
     try {
       await this.#answer(request, { ...options, prepared, sequence });
     } finally {
       this.#pool.release(sequence);
     }
+  }
+
+  /** The service plans; what the engine made of it goes before that. For a guest no model is loaded anew. */
+  #limit(owner?: CallOwner): ContextLimit {
+    const { tokens, by } = this.#load.limit;
+    const { contextSize } = this.#context;
+    const most = Math.max(contextSize, Math.min(tokens, this.#model.trainContextSize));
+    if (owner?.isGuest === true && contextSize < most) return { tokens: contextSize, by: 'guest' };
+    return { tokens: most, by: most < tokens ? 'training' : by };
+  }
+
+  /** @throws {ServiceError} `prompt_too_long` @throws {ContextTooShort} */
+  #assertFits(promptTokens: number, request: GenerateRequest): void {
+    const { contextSize } = this.#context;
+    const limit = this.#limit(request.owner);
+    if (limit.tokens - promptTokens < 2) throw promptTooLong(`has ${promptTokens} tokens`, limit);
+    const answerTokens = Math.min(this.#wantedTokens(request) ?? ANSWER_TOKENS, MAX_ANSWER_TOKENS);
+    const neededTokens = promptTokens + answerTokens;
+    if (contextSize < limit.tokens && contextSize < neededTokens) throw new ContextTooShort(neededTokens);
   }
 
   async #answer(request: GenerateRequest, { prepared, sequence, signal, emit }: AnswerOptions): Promise<void> {
@@ -191,7 +224,7 @@ class LoadedEngine {
     const { input } = request;
     await measurePrompt(request, {
       countTokens: (text) => this.#model.tokenize(text).length,
-      contextTokens: this.#context.contextSize,
+      limit: this.#limit(request.owner),
       signal,
     });
     return 'rawText' in input ? this.#prepareRaw(input.rawText) : this.#prepareChat(request, input.history);

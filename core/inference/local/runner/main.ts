@@ -7,6 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { ServiceError } from '../../../errors.ts';
 import { freeGpuBytes, loadEngine, type Engine } from './engine.ts';
 import { damagedModel } from './gguf-header.ts';
+import { ContextTooShort } from '../prompt-size.ts';
 import { createOutbox } from './outbox.ts';
 import {
   encodeFromRunner,
@@ -92,6 +93,9 @@ async function count(id: number, request: GenerateRequest): Promise<void> {
 
 /** Only our own errors have a message that is fit for a client; an engine's may quote paths or the prompt. */
 function failureOf(error: unknown): Failure {
+  if (error instanceof ContextTooShort) {
+    return { code: 'prompt_too_long', message: error.message, neededTokens: error.neededTokens };
+  }
   if (error instanceof ServiceError) return { code: error.code, message: error.message, field: error.field };
   process.stderr.write(`${error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error'}\n`);
   return { code: 'engine_failed', message: 'The model engine failed.' };

@@ -4,6 +4,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChatHistoryItem } from 'node-llama-cpp';
+import type { ContextLimit } from '../context-limit.ts';
 import { promptTooLong } from '../prompt-size.ts';
 import type { GenerateRequest } from './protocol.ts';
 
@@ -18,7 +19,7 @@ const MAX_CONTEXTS = 2;
 
 interface MeasureOptions {
   readonly countTokens: (text: string) => number;
-  readonly contextTokens: number;
+  readonly limit: ContextLimit;
   readonly signal: AbortSignal;
 }
 
@@ -28,9 +29,9 @@ interface MeasureOptions {
  */
 export async function measurePrompt(
   request: GenerateRequest,
-  { countTokens, contextTokens, signal }: MeasureOptions,
+  { countTokens, limit, signal }: MeasureOptions,
 ): Promise<void> {
-  const most = contextTokens * MAX_CONTEXTS;
+  const most = limit.tokens * MAX_CONTEXTS;
   const texts = [...textsOf(request)];
   const length = texts.reduce((sum, text) => sum + text.length, 0);
   // Most are: so short that they are soon tokenised, and that they would fit if each byte were a token.
@@ -42,7 +43,7 @@ export async function measurePrompt(
       if (text.length > PIECE_LENGTH) await nextTurn();
       signal.throwIfAborted();
       tokens += countTokens(text.slice(at, at + PIECE_LENGTH));
-      if (tokens > most) throw promptTooLong(`has more than ${most} tokens`, contextTokens);
+      if (tokens > most) throw promptTooLong(`has more than ${most} tokens`, limit);
     }
   }
 }

@@ -18,14 +18,19 @@
 import type { ChatHistoryItem } from 'node-llama-cpp';
 import type { CallOwner } from '../../call-owner.ts';
 import type { ModelAnswer, ModelCall, ModelStreamPart } from '../../model-port.ts';
+import type { ContextLimit } from '../context-limit.ts';
+import type { CacheType } from '../memory-estimate.ts';
 import type { CallField, ServiceErrorCode } from '../../../errors.ts';
 
 export interface LoadRequest {
   readonly path: string;
   /** CPU threads that decode. */
   readonly threads: number;
-  /** The most tokens of context that each sequence gets; the model's own training length caps it further. */
+  /** The tokens of context that each sequence gets; the model's own training length caps it further. */
   readonly contextTokens: number;
+  /** What it could be loaded with at the most. */
+  readonly limit: ContextLimit;
+  readonly cacheType: CacheType;
   /** How many conversations keep their evaluated tokens, and how many may be generated for at once. */
   readonly sequences: number;
   /** `auto` uses a supported graphics card where there is one. */
@@ -55,14 +60,18 @@ export interface GenerateRequest extends Omit<ModelCall, 'prompt' | 'abortSignal
 }
 
 export interface LoadedModel {
-  /** Tokens of context that one conversation may fill. */
+  /** Tokens of context that one conversation may fill as it is loaded. */
   readonly contextTokens: number;
+  /** The same if it were loaded with as many as it can be. */
+  readonly limit: ContextLimit;
   readonly sequences: number;
   /** Tokens of context that the model was trained for. */
   readonly trainedContextTokens: number;
 }
 
 export interface Failure {
+  /** For so many tokens the model has to be loaded with a longer context. */
+  readonly neededTokens?: number | undefined;
   readonly code: ServiceErrorCode;
   readonly message: string;
   readonly field?: CallField | undefined;

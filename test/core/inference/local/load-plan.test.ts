@@ -11,6 +11,7 @@ const facts = {
   cacheBytesPerToken: 112 * 1024,
   windowCacheBytesPerToken: 0,
   windowTokens: 0,
+  isCacheQuantizable: false,
   stateBytesPerSequence: 0,
   outputBytesPerBatchToken: 4 * 128_256,
   layerBytesPerBatchToken: 4 * 30_000,
@@ -25,6 +26,7 @@ test('with room for everything, everything', () => {
   expect(planLoad(facts, automatic, 64 * GB)).toEqual({
     contextTokens: 8192,
     sequences: 4,
+    cacheType: 'f16',
     memoryBytes: bytes(8192, 4),
     isReduced: false,
   });
@@ -44,6 +46,23 @@ test('fewer sequences go before a shorter context, and a shorter context before 
     isReduced: true,
   });
   expect(planLoad(facts, wanted, bytes(1024, 1) + 0.2 * GB)).toBeUndefined();
+});
+
+test('a cache of half the size goes before a shorter context, and as it is before that', () => {
+  const wanted = { ...automatic, sequences: 1 };
+  const quantizable = { ...facts, isCacheQuantizable: true };
+  const q8 = estimateMemory(facts, { contextTokens: 8192, sequences: 1, cacheType: 'q8_0' }).totalBytes;
+  expect(planLoad(quantizable, wanted, bytes(8192, 1) + 0.3 * GB)).toMatchObject({ cacheType: 'f16' });
+  expect(planLoad(quantizable, wanted, q8 + 0.3 * GB)).toMatchObject({ contextTokens: 8192, cacheType: 'q8_0' });
+  expect(planLoad(facts, wanted, q8 + 0.3 * GB)).toMatchObject({ contextTokens: 4096, cacheType: 'f16' });
+});
+
+test('what nobody set is what the model was trained for', () => {
+  const wanted = { ...automatic, contextTokens: undefined };
+  expect(planLoad(facts, wanted, 64 * GB)).toMatchObject({ contextTokens: 131_072, isReduced: false });
+  expect(planLoad(facts, wanted, 12 * GB)).toMatchObject({ contextTokens: 65_536, isReduced: true });
+  const { trainedContextTokens: _, ...silent } = facts;
+  expect(planLoad(silent, wanted, 64 * GB)).toMatchObject({ contextTokens: 8192, isReduced: false });
 });
 
 test('a model that was trained for less is not reduced', () => {

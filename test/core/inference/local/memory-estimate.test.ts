@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { gguf } from '@huggingface/gguf';
 import fc from 'fast-check';
-import { getLlama, GgufInsights, readGgufFileInfo } from 'node-llama-cpp';
+import { getLlama, GgmlType, GgufInsights, readGgufFileInfo } from 'node-llama-cpp';
 import { describe, expect, test } from 'vitest';
 import { estimateMemory } from '../../../../core/inference/local/memory-estimate.ts';
 import { memoryFacts } from '../../../../core/inference/local/memory-facts.ts';
@@ -25,24 +25,29 @@ const cacheOf = (header: Record<string, unknown>, contextTokens: number, sequenc
   estimateMemory(memoryFacts(header, 0), { contextTokens, sequences }).cacheBytes;
 
 test.each([
-  [512, 1],
-  [4096, 1],
-  [2048, 4],
-  [8192, 2],
-])('of the built-in model with %i tokens in %i sequences, what the engine itself would reserve', async (context, n) => {
-  const llama = await getLlama({ gpu: false, build: 'never', skipDownload: true, maxThreads: 1 });
-  const insights = await GgufInsights.from(await readGgufFileInfo(builtInPath), llama);
-  // The engine's own loader does not go beyond what a model was trained for; asked directly, it would.
-  const contextSize = Math.min(context, 4096);
-  const theirs = await insights.estimateContextResourceRequirementsV2({
-    contextSize,
-    sequences: n,
-    modelGpuLayers: 0,
-  });
-  const { metadata } = await gguf(builtInPath, { allowLocalFile: true });
-  const ours = estimateMemory(memoryFacts({ ...metadata }, 0), { contextTokens: context, sequences: n });
-  expect((ours.cacheBytes + ours.scratchBytes) / theirs.cpuRam).toBeCloseTo(1, 1);
-});
+  [512, 1, 'f16'],
+  [4096, 1, 'f16'],
+  [4096, 2, 'q8_0'],
+  [2048, 4, 'f16'],
+  [8192, 2, 'f16'],
+] as const)(
+  'of the built-in model with %i tokens in %i sequences as %s, what the engine itself would reserve',
+  async (context, n, cacheType) => {
+    const llama = await getLlama({ gpu: false, build: 'never', skipDownload: true, maxThreads: 1 });
+    const insights = await GgufInsights.from(await readGgufFileInfo(builtInPath), llama);
+    // The engine's own loader does not go beyond what a model was trained for; asked directly, it would.
+    const contextSize = Math.min(context, 4096);
+    const theirs = await insights.estimateContextResourceRequirementsV2({
+      contextSize,
+      sequences: n,
+      modelGpuLayers: 0,
+      ...(cacheType === 'f16' ? {} : { kvCacheKeyType: GgmlType.Q8_0, kvCacheValueType: GgmlType.Q8_0 }),
+    });
+    const { metadata } = await gguf(builtInPath, { allowLocalFile: true });
+    const ours = estimateMemory(memoryFacts({ ...metadata }, 0), { contextTokens: context, sequences: n, cacheType });
+    expect((ours.cacheBytes + ours.scratchBytes) / theirs.cpuRam).toBeCloseTo(1, 1);
+  },
+);
 
 describe('the cache', () => {
   test('of grouped queries is that of the keys there are, not of the heads', () => {

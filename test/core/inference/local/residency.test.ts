@@ -27,6 +27,7 @@ const memoryFacts: LocalInferenceOptions['memoryFacts'] = async ({ sizeBytes }) 
   cacheBytesPerToken: 100_000,
   windowCacheBytesPerToken: 0,
   windowTokens: 0,
+  isCacheQuantizable: false,
   stateBytesPerSequence: 0,
   outputBytesPerBatchToken: 0,
   layerBytesPerBatchToken: 0,

@@ -9,6 +9,8 @@ const load: LoadRequest = {
   threads: 1,
   sequences: 1,
   contextTokens: 10,
+  limit: { tokens: 10, by: 'setting' },
+  cacheType: 'f16',
   gpu: 'off',
   settings: {},
   bundle: {},

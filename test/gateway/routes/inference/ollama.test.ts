@@ -81,6 +81,7 @@ function fake(overrides: Partial<Needs> = {}): Fake {
         return 0;
       },
       load: async () => undefined,
+      contextLimit: async () => undefined,
       unload: async (id) => void asked.push({ what: 'unload', id: (await resolve(id)).id }),
       status: () => ({
         residents: [
@@ -89,6 +90,7 @@ function fake(overrides: Partial<Needs> = {}): Fake {
             model,
             pid: 1,
             contextTokens: 512,
+            limitTokens: 1024,
             sequences: 1,
             memoryBytes: 1,
             unloadsInMs: 60_000,
@@ -164,9 +166,9 @@ test('a model may be called by its default tag, and is answered by that name', a
 });
 
 test('what has no effect is named in a header', async () => {
-  const ignoring = { ...hello, keep_alive: '5m', options: { num_ctx: 9 } };
+  const ignoring = { ...hello, keep_alive: '5m', options: { num_gpu: 9 } };
   const name = 'x-postern-ignored';
-  expect((await send(ollamaChat, ignoring, fake())).headers).toMatchObject({ [name]: 'options.num_ctx, keep_alive' });
+  expect((await send(ollamaChat, ignoring, fake())).headers).toMatchObject({ [name]: 'options.num_gpu, keep_alive' });
   expect((await send(ollamaChat, hello, fake())).headers).not.toHaveProperty(name);
 });
 

@@ -73,12 +73,12 @@ test('a running model has its context window, and no end', () => {
 });
 
 test('show describes the model, and not where it lies', () => {
-  const shown = encodeShow({ model, details, announcesTools: false }) as { model_info: object };
+  const shown = encodeShow({ model, details, contextTokens: 16_384, announcesTools: false }) as { model_info: object };
   expect(ollamaFaults('ShowResponse', shown)).toEqual([]);
   expect(shown).toMatchObject({
     capabilities: ['completion'],
-    parameters: 'temperature 0.6\ntop_k 20',
-    modelfile: 'FROM tiny\nPARAMETER temperature 0.6\nPARAMETER top_k 20\n',
+    parameters: 'temperature 0.6\ntop_k 20\nnum_ctx 16384',
+    modelfile: 'FROM tiny\nPARAMETER temperature 0.6\nPARAMETER top_k 20\nPARAMETER num_ctx 16384\n',
     template: '{{ messages }}',
     license: 'apache-2.0',
     details: { family: 'llama', parameter_size: '7.2B', quantization_level: 'Q4_K_M' },
@@ -88,7 +88,7 @@ test('show describes the model, and not where it lies', () => {
     'general.parameter_count': 7_241_732_096,
     'general.sampling.temp': 0.6,
     'general.sampling.top_k': 20,
-    'llama.context_length': 32_768,
+    'llama.context_length': 16_384,
     'llama.embedding_length': 4096,
   });
   expect(JSON.stringify(shown)).not.toContain('private');
@@ -97,7 +97,7 @@ test('show describes the model, and not where it lies', () => {
 test('a model that only embeds does not claim to complete', () => {
   const embedding = { ...details, isGenerative: false };
   for (const announcesTools of [false, true]) {
-    const shown = encodeShow({ model, details: embedding, announcesTools });
+    const shown = encodeShow({ model, details: embedding, contextTokens: undefined, announcesTools });
     expect(shown).toMatchObject({ capabilities: ['embedding'] });
   }
 });

@@ -149,7 +149,8 @@ describe('keep_alive', () => {
 
 test('what has no effect is named, what was not sent is not', () => {
   const options = { num_ctx: 4096, num_gpu: 1, use_mmap: null, temperature: 1 };
-  expect(chat({ options }).ignored).toEqual(['options.num_ctx', 'options.num_gpu']);
+  expect(chat({ options }).ignored).toEqual(['options.num_gpu']);
+  expect(chat({ options })).toMatchObject({ call: { providerOptions: { postern: { contextTokens: 4096 } } } });
   expect(generate({ context: [], keep_alive: null }).ignored).toEqual([]);
 });
 

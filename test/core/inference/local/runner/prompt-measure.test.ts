@@ -18,9 +18,11 @@ async function measure(
     onPiece();
     return Math.ceil(text.length / 4);
   };
-  await measurePrompt(request, { countTokens, contextTokens, signal }).catch((error: unknown) => {
-    throw Object.assign(error as Error, { characters });
-  });
+  await measurePrompt(request, { countTokens, limit: { tokens: contextTokens, by: 'training' }, signal }).catch(
+    (error: unknown) => {
+      throw Object.assign(error as Error, { characters });
+    },
+  );
   return characters;
 }
 
@@ -33,7 +35,7 @@ describe('a prompt', () => {
     expect(refusal).toMatchObject({
       code: 'prompt_too_long',
       message:
-        "The prompt has more than 16384 tokens, but this model's context window holds 8192, the answer included.",
+        "The prompt has more than 16384 tokens, but this model's context window holds 8192, the answer included. The model was trained for no more.",
     });
     expect((refusal as { characters: number }).characters).toBeLessThanOrEqual(16_384 * 4 + 16_384);
   });
@@ -73,7 +75,8 @@ describe('a prompt', () => {
 });
 
 test('what no context could hold is refused before it is sent to a runner, wherever in the request it stands', () => {
-  const model = { contextTokens: 8192, sequences: 1, trainedContextTokens: 8192 };
+  const limit = { tokens: 8192, by: 'training' } as const;
+  const model = { contextTokens: 8192, limit, sequences: 1, trainedContextTokens: 8192 };
   const most = 8192 * 256;
   const tool = (description: string) => ({ type: 'function', name: '', description, inputSchema: {} }) as const;
   for (const make of [
