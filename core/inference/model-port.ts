@@ -52,6 +52,8 @@ export const modelOptionsSchema = z.strictObject({
   thinkingBudgetTokens: z.int().nonnegative().optional(),
   /** False allows at most one tool call in an answer. */
   parallelToolCalls: z.boolean().optional(),
+  /** True refuses a response format whose schema can't be kept whole; otherwise a warning names what isn't held to. */
+  strictResponseFormat: z.boolean().optional(),
   /** True continues the prompt's text as it stands, with no chat template around it; the prompt is one user message. */
   raw: z.boolean().optional(),
   /** The conversation may get so long, in tokens: a model that is loaded for less is loaded anew, if it can have more. */
@@ -114,10 +116,14 @@ export async function collect(stream: ReadableStream<ModelStreamPart>): Promise<
 /** Takes the parts of one answer, and with the last of them, `finish`, gives the whole of it. */
 export function createCollector(): (part: ModelStreamPart) => ModelAnswer | undefined {
   const content: LanguageModelV4Content[] = [];
+  let warnings: ModelAnswer['warnings'] = [];
   // Blocks of other providers may overlap.
   const growing = new Map<string, { type: 'text' | 'reasoning'; text: string }>();
   return (part) => {
     switch (part.type) {
+      case 'stream-start':
+        warnings = part.warnings;
+        return undefined;
       case 'text-start':
       case 'reasoning-start': {
         const block = { type: part.type === 'text-start' ? ('text' as const) : ('reasoning' as const), text: '' };
@@ -137,7 +143,7 @@ export function createCollector(): (part: ModelStreamPart) => ModelAnswer | unde
       case 'finish': {
         const { finishReason, usage, providerMetadata } = part;
         const more = providerMetadata === undefined ? {} : { providerMetadata };
-        return { content, finishReason, usage, warnings: [], ...more };
+        return { content, finishReason, usage, warnings, ...more };
       }
       default:
         // Starts, ends and fragments of what arrives whole in another part.

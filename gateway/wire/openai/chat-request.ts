@@ -137,6 +137,10 @@ function responseFormat({ response_format: format }: ChatRequestBody): ModelCall
   return { type: 'json', name, ...defined({ schema, description }) };
 }
 
+function isStrict({ response_format: format }: ChatRequestBody): boolean {
+  return format?.type === 'json_schema' && format.json_schema.strict === true;
+}
+
 function toolFields(body: ChatRequestBody): Pick<ModelCall, 'tools' | 'toolChoice'> {
   const choice = body.tool_choice ?? 'auto';
   const list = typeof choice === 'object' && choice.type === 'allowed_tools' ? choice.allowed_tools : undefined;
@@ -170,6 +174,7 @@ function reasoning(body: ChatRequestBody): ModelCall['reasoning'] {
 
 function modelOptions(body: ChatRequestBody): ModelOptions {
   return defined({
+    strictResponseFormat: isStrict(body) ? true : undefined,
     minP: body.min_p,
     repetitionPenalty: body.repetition_penalty,
     parallelToolCalls: body.parallel_tool_calls,

@@ -247,6 +247,9 @@ function modelOptions(body: ResponsesBody): ModelOptions {
   return {
     // One call in all is one call at a time; more than that a model can't be held to, and here no tool runs by itself.
     ...defined({ parallelToolCalls: body.max_tool_calls === 1 ? false : body.parallel_tool_calls }),
+    ...(body.text?.format?.type === 'json_schema' && body.text.format.strict === true
+      ? { strictResponseFormat: true }
+      : {}),
     styleDefaults: { temperature: DEFAULT_TEMPERATURE },
   };
 }

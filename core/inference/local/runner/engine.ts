@@ -27,7 +27,8 @@ import { ServiceError } from '../../../errors.ts';
 import { modelOptionsOf, promptCountPart, PROVIDER, type ModelStreamPart } from '../../model-port.ts';
 import { chatTemplate, grammarFunctions } from './chat-template.ts';
 import { checkGgufHeader, damagedModel } from './gguf-header.ts';
-import { anyObject, grammarSchema } from './grammar-schema.ts';
+import { checkAnswer } from './answer-check.ts';
+import { gapWarnings, responseSchema, type HeldSchema } from './held-schema.ts';
 import type { GenerateRequest, LoadedModel, LoadRequest } from './protocol.ts';
 import type { CallOwner } from '../../call-owner.ts';
 import type { ContextLimit } from '../context-limit.ts';
@@ -112,6 +113,8 @@ type RunOptions = ReturnType<typeof samplingOptions> & {
 
 interface Prepared {
   readonly prompt: readonly Token[];
+  /** What the answer's text shall keep to. */
+  readonly schema?: HeldSchema | undefined;
   /** Generates, and tells why it stopped. */
   run(
     sequence: LlamaContextSequence,
@@ -191,7 +194,7 @@ class LoadedEngine {
   async #answer(request: GenerateRequest, { prepared, sequence, signal, emit }: AnswerOptions): Promise<void> {
     const promptTokens = prepared.prompt.length;
     const room = sequence.contextSize - promptTokens - 1;
-    emit({ type: 'stream-start', warnings: [] });
+    emit({ type: 'stream-start', warnings: gapWarnings(prepared.schema) });
     emit(promptCountPart(promptTokens));
     const parts = new ResponseParts(emit);
     const before = sequence.tokenMeter.getState();
@@ -210,6 +213,7 @@ class LoadedEngine {
         throw error;
       });
     parts.end();
+    if (prepared.schema !== undefined && ENDED.has(metadata?.stopReason)) checkAnswer(parts.text, prepared.schema);
     const spent = sequence.tokenMeter.diff(before);
     emit(finishPart(metadata, usage({ promptTokens, spent, reasoningTokens: parts.reasoningTokens })));
   }
@@ -255,9 +259,11 @@ class LoadedEngine {
       tools,
       mustCall: request.toolChoice?.type === 'required' || request.toolChoice?.type === 'tool',
     });
-    const grammar = await this.#responseGrammar(request);
+    const schema = responseSchema(request);
+    const grammar = await this.#grammar(schema);
     return {
       prompt: this.#tokenize(template, history, tools),
+      schema,
       run: async (sequence, options, parts) => {
         const chat = new LlamaChat({ contextSequence: sequence, chatWrapper: template });
         const { metadata } = await chat
@@ -287,11 +293,8 @@ class LoadedEngine {
     return contextText.tokenize(this.#model.tokenizer);
   }
 
-  async #responseGrammar({ responseFormat: format }: GenerateRequest): Promise<LlamaGrammar | undefined> {
-    if (format?.type !== 'json') return undefined;
-    const schema = format.schema === undefined ? anyObject() : grammarSchema(format.schema, 'written');
-    // The engine infers the answer's type from a literal schema; one of an unknown shape has to be given as a choice.
-    return this.#llama.createGrammarForJsonSchema({ oneOf: [schema] }).catch(refuseSchema);
+  async #grammar(held: HeldSchema | undefined): Promise<LlamaGrammar | undefined> {
+    return held && this.#llama.createGrammar({ grammar: held.gbnf }).catch(refuseSchema);
   }
 }
 
@@ -371,6 +374,9 @@ function finishPart(metadata: LlamaChatResponse['metadata'] | undefined, spent: 
     ...(stop === undefined ? {} : { providerMetadata: { [PROVIDER]: { stopSequence: stop.join('') } } }),
   };
 }
+
+/** Of an answer that its model ended itself. */
+const ENDED: ReadonlySet<string | undefined> = new Set(['eogToken', 'stopGenerationTrigger']);
 
 const FINISH_REASONS = {
   eogToken: 'stop',

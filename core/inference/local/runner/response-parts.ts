@@ -30,6 +30,8 @@ export class ResponseParts {
   #blocks = 0;
   /** Tokens that went into reasoning so far. */
   reasoningTokens = 0;
+  /** The answer so far, without its thoughts. */
+  text = '';
   /** White space at the start of a block, shown only once there is something after it. */
   #leading = '';
 
@@ -48,7 +50,7 @@ export class ResponseParts {
       this.#startBlock(block);
       return;
     }
-    if (text !== '') this.#emit({ type: `${block}-delta`, id: this.#open.id, delta: text });
+    if (text !== '') this.#grow(block, this.#open.id, text);
   }
 
   writeCall(name: string, argumentsText: string): void {
@@ -87,9 +89,14 @@ export class ResponseParts {
     this.#emit({ type: `${block}-start`, id });
     // Models set their answer apart from their thoughts by blank lines, which a client shows apart anyway.
     const delta = this.#lastBlock === 'reasoning' ? this.#leading.trimStart() : this.#leading;
-    this.#emit({ type: `${block}-delta`, id, delta });
+    this.#grow(block, id, delta);
     this.#leading = '';
     this.#lastBlock = block;
+  }
+
+  #grow(block: Block, id: string, delta: string): void {
+    if (block === 'text') this.text += delta;
+    this.#emit({ type: `${block}-delta`, id, delta });
   }
 
   #endBlock(): void {
