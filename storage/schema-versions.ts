@@ -8,6 +8,7 @@ const KNOWN_VERSIONS = {
   clock: 1,
   devices: 1,
   invites: 3,
+  jobs: 1,
   model_details: 1,
   model_digests: 1,
   relay_epochs: 1,
