@@ -30,10 +30,11 @@ export interface LiveServer {
    */
   inference(path: string, body: object, signal: AbortSignal): AsyncGenerator<ServerEvent>;
   /**
-   * Reads the event stream at `/admin/<path>` until the server ends it or `signal` fires.
+   * Reads the event stream at `/admin/<path>`, posting `body` where there is one, until the server ends it or `signal`
+   * fires.
    * @throws {CommandError} when it answers with an error; {TypeError} when the connection breaks
    */
-  events(path: string, signal: AbortSignal): AsyncGenerator<ServerEvent>;
+  events(path: string, signal: AbortSignal, body?: object): AsyncGenerator<ServerEvent>;
 }
 
 /** @returns undefined where none runs: no run file, or nobody behind it */
@@ -52,7 +53,11 @@ export async function findLiveServer(home: string): Promise<LiveServer | undefin
     ask,
     askInference: (path) => askServer({ url, run, method: 'GET', path: `/v1/${path}`, timeoutMs: ANSWER_TIMEOUT_MS }),
     inference: (path, body, signal) => readEvents({ url, run, method: 'POST', path: `/v1/${path}`, body }, signal),
-    events: (path, signal) => readEvents({ url, run, method: 'GET', path: `/admin/${path}` }, signal),
+    events: (path, signal, body) =>
+      readEvents(
+        { url, run, path: `/admin/${path}`, ...(body ? { method: 'POST', body } : { method: 'GET' }) },
+        signal,
+      ),
   };
 }
 

@@ -15,6 +15,7 @@ import type { ApprovalFeed } from './approval-feed.ts';
 import type { Caller } from './caller.ts';
 import type { ConnectionCounts, Metrics } from './metrics.ts';
 import type { AccessClass, AgentReach } from './policy.ts';
+import type { Pulls } from './pulls.ts';
 import type { Relays } from './relays.ts';
 import type { BackgroundResponses } from './routes/responses/background.ts';
 import type { RequestLog } from './request-log/request-log.ts';
@@ -114,6 +115,7 @@ export interface Services {
   readonly announcesTools: () => Promise<boolean>;
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
   readonly channelServer: Pick<ChannelServer, 'handle' | 'challenge'>;
+  readonly pulls: Pulls;
   readonly approvals: Pick<ApprovalQueue<never>, 'list' | 'decide'>;
   readonly approvalFeed: Pick<ApprovalFeed, 'open'>;
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;

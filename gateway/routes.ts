@@ -17,10 +17,12 @@ import { approvalEvents, decideApproval, listApprovals } from './routes/admin/ap
 import { chatCompletions } from './routes/inference/chat-completions.ts';
 import { completions } from './routes/inference/completions.ts';
 import { health, root } from './routes/health.ts';
+import { beginPull, listPulls, stopPull } from './routes/admin/pulls.ts';
 import { metrics } from './routes/admin/metrics.ts';
 import { getModel, listModels } from './routes/inference/models.ts';
 import { ollamaChat, ollamaGenerate } from './routes/inference/ollama-inference.ts';
 import { openApi } from './routes/openapi.ts';
+import { ollamaPull } from './routes/inference/ollama-pull.ts';
 import { ollamaPs, ollamaShow, ollamaTags, ollamaVersion } from './routes/inference/ollama-models.ts';
 import { pairChallenge } from './routes/channel/pair-challenge.ts';
 import { clearRequests, listRequests } from './routes/admin/request-log.ts';
@@ -79,6 +81,7 @@ export const routes: readonly Route[] = [
   ollamaShow,
   ollamaPs,
   ollamaVersion,
+  ollamaPull,
   planned('inference', 'POST', '/embeddings'),
   planned('inference', 'POST', '/embed'),
   planned('inference', 'POST', '/audio/transcriptions'),
@@ -114,6 +117,9 @@ export const routes: readonly Route[] = [
   adminModels,
   loadModel,
   unloadModel,
+  listPulls,
+  beginPull,
+  stopPull,
   listKeys,
   createKey,
   revokeKey,

@@ -6,6 +6,7 @@ import { withLateStreams } from '../gateway/late-streams.ts';
 import type { RequestLog } from '../gateway/request-log/request-log.ts';
 import type { ServerControl, Services } from '../gateway/route.ts';
 import type { ConnectionCounts } from '../gateway/metrics.ts';
+import type { Pulls } from '../gateway/pulls.ts';
 import { routes } from '../gateway/routes.ts';
 import { createBackgroundResponses } from '../gateway/routes/responses/background.ts';
 import { createGateway, type GatewayOptions } from '../gateway/server.ts';
@@ -22,6 +23,7 @@ import type { Storage } from './storage.ts';
 interface GatewayParts extends Pick<GatewayOptions, 'inner' | 'live' | 'peers' | 'runToken'> {
   readonly kept: Storage;
   readonly models: Models;
+  readonly pulls: Pulls;
   readonly approval: Approvals;
   readonly identity: IdentityService;
   readonly requestLog: RequestLog;
@@ -36,7 +38,7 @@ export function openGateway(
   { settings, currentSettings, clock, say }: Start<Settings>,
   parts: GatewayParts,
 ): RequestListener {
-  const { kept, models, approval, identity, requestLog, reach, control, ...rest } = parts;
+  const { kept, models, pulls, approval, identity, requestLog, reach, control, ...rest } = parts;
   const { database, storage, now } = kept;
   const connections = (): ConnectionCounts => control.connections();
   const { metrics, recorder } = openRecording(settings, {
@@ -50,6 +52,7 @@ export function openGateway(
     routes,
     services: {
       ...models,
+      pulls,
       ...approval,
       ...reach,
       inference: withLateStreams(models.inference, clock.setTimer),

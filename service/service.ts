@@ -28,6 +28,7 @@ import { advertise, listen, openListener } from './listening.ts';
 import { followSettings } from './live-settings.ts';
 import { openModels, type Models } from './models.ts';
 import { version } from './package.ts';
+import { openPulls } from './pulls.ts';
 import { openRelays } from './relays.ts';
 import type { RelayTunnels } from './relay-tunnels.ts';
 import { openRequestLog } from './request-recording.ts';
@@ -121,6 +122,7 @@ async function open(start: Start<Settings>, { peers, shutDown }: FromOutside): P
   const identity = openIdentity(start, kept);
   const listener = openListener(start);
   const models = openModels(start, kept);
+  const pulls = openPulls(start, kept);
   const approval = openApprovals(start, { ...kept, audit: identity.audit });
   const relays = await openRelays(start, { ...kept, identity });
   const facts: Services['gatewayFacts'] = (key) => gatewayFacts(key, { ...listener.place(), relays: relays.list() });
@@ -144,12 +146,13 @@ async function open(start: Start<Settings>, { peers, shutDown }: FromOutside): P
     shutDown,
   };
   const reach = { gatewayFacts: facts, channelServer, relays };
-  const parts = { kept, models, approval, identity, requestLog, reach, control };
+  const parts = { kept, models, pulls, approval, identity, requestLog, reach, control };
   const handle = openGateway(start, { ...parts, inner, live, peers, runToken });
   void identity.opened.then(({ keys }) =>
     keys.onRevocation(endRevoked({ channelServer, live, relays, setTimer: setProcessTimer })),
   );
   relays.begin(channelServer);
+  pulls.jobs.resume();
   await listen(start, listener, handle);
   await writeRunFile(start.home, {
     pid: process.pid,

@@ -23,7 +23,8 @@ export const models: Command = noun({
 
 list   every model on this machine: size, whose it is, quantization, context, and whether it fits in memory
 show   all that is known of one
-pull   fetch one into the models folder; run it again to go on where it stopped. <what> is
+pull   fetch one into the models folder; run it again to go on where it stopped. A running service does the fetching,
+         and goes on when this terminal closes; Ctrl-C stops it. <what> is
          hf:org/repository          the hub's usual 4-bit version of it
          hf:org/repository:Q8_0     another one; an unknown one lists what there is
          https://host/file.gguf     any file

@@ -3,6 +3,8 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ggufModel } from '../support/gguf.ts';
+import { startStubHub } from '../support/stub-hub.ts';
 import { cliPath, runCli, startServer, type TestServer } from '../support/server.ts';
 import { startRelayProcess } from '../support/relay-process.ts';
 import { until } from '../support/wait.ts';
@@ -43,8 +45,12 @@ async function start(...args: string[]): Promise<TestServer> {
 }
 
 async function begin(...args: string[]): Promise<TestServer> {
+  return beginWith({}, ...args);
+}
+
+async function beginWith(environment: Record<string, string>, ...args: string[]): Promise<TestServer> {
   const program = ['--import', preload, cliPath, 'serve'];
-  const server = await startServer({ home, program, args, environment: { CLOCK_FILE: clockFile() } });
+  const server = await startServer({ home, program, args, environment: { CLOCK_FILE: clockFile(), ...environment } });
   servers.push(server);
   await until(() => server.log().includes('Secrets are in'));
   return server;
@@ -130,8 +136,10 @@ describe('a clock that was ahead by years', () => {
 describe('a clock that is right, for minutes, hours and a day', () => {
   test('everything is written as in the first minute', async () => {
     const relay = await startRelayProcess();
+    const hub = await startStubHub();
+    hub.repositories.set('org/tiny', { files: { 'tiny.gguf': ggufModel() } });
     try {
-      const server = await begin('--relay', relay.origin);
+      const server = await beginWith({ HF_ENDPOINT: hub.url, HF_TOKEN: '' }, '--relay', relay.origin);
       // A time is certain after five minutes.
       for (const minutes of [0, 6, 5 * 60, 20 * 60]) {
         await pass(minutes * 60_000);
@@ -141,6 +149,7 @@ describe('a clock that is right, for minutes, hours and a day', () => {
       }
       expect(server.log()).not.toMatch(/failed|went wrong/);
     } finally {
+      await hub.close();
       await relay.end('SIGTERM');
     }
   });

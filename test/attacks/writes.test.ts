@@ -73,7 +73,10 @@ async function live(fault: Fault): Promise<void> {
   const { home, environment } = fault;
   const program = ['--import', preload, cliPath, 'serve'];
   const args = ['--relay', relay.origin];
-  const started = await startServer({ home, environment, program, args }).catch((error: Error) => error);
+  const fromHub = { HF_ENDPOINT: hub.url, HF_TOKEN: '' };
+  const started = await startServer({ home, environment: { ...environment, ...fromHub }, program, args }).catch(
+    (error: Error) => error,
+  );
   let before: WritingScenario | undefined;
   if (started instanceof Error) expectRefusedStart(started);
   else {
@@ -89,7 +92,7 @@ async function live(fault: Fault): Promise<void> {
     expectNoStack(started.log());
     expect(started.process.exitCode).toBe(0);
   }
-  const again = await startServer({ home, args });
+  const again = await startServer({ home, environment: fromHub, args });
   try {
     await until(() => /Secrets are in/.test(again.log()));
     await (before?.after(again) ?? new WritingScenario(again)).expectKept();
@@ -129,12 +132,14 @@ describe('a disk that refuses one write', () => {
       'devices',
       'responses',
       'requests',
+      'jobs',
     ])
       expect(writes.join('\n')).toContain(` ${table} `);
     for (const change of [
       'UPDATE access_keys SET revoked_at_s',
       'UPDATE devices SET psk',
       'UPDATE invites SET closed_at_s',
+      'UPDATE jobs SET state',
     ])
       expect(writes.join('\n')).toContain(change);
     const failures: unknown[] = [];

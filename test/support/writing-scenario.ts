@@ -19,6 +19,7 @@ interface Acknowledged {
   readonly devices: PairedDevice[];
   readonly revokedDevices: PairedDevice[];
   readonly responses: string[];
+  readonly models: string[];
 }
 
 const json = (body: unknown) => ({
@@ -31,7 +32,14 @@ const CHAT = { model: 'foundation', max_tokens: 1, messages: [{ role: 'user', co
 const REFUSALS = [503, 507];
 
 export class WritingScenario {
-  readonly acknowledged: Acknowledged = { keys: [], revoked: [], devices: [], revokedDevices: [], responses: [] };
+  readonly acknowledged: Acknowledged = {
+    keys: [],
+    revoked: [],
+    devices: [],
+    revokedDevices: [],
+    responses: [],
+    models: [],
+  };
   readonly #server: TestServer;
 
   constructor(server: TestServer) {
@@ -49,6 +57,7 @@ export class WritingScenario {
     await this.#revokeDevice();
     await this.#chat();
     await this.#respond();
+    await this.#pull();
     expect((await this.#ask('/api/tags')).status).toBe(200);
     expect((await this.#ask('/v1/responses/resp_none')).status).toBe(404);
     await until(async () => ((await (await this.#ask('/health')).json()) as { status: string }).status === 'healthy');
@@ -56,9 +65,9 @@ export class WritingScenario {
 
   /** Nothing was refused: the scenario did all that it is there for. */
   expectWhole(): void {
-    const { keys, revoked, devices, revokedDevices, responses } = this.acknowledged;
-    const counts = [keys, revoked, devices, revokedDevices, responses].map(({ length }) => length);
-    expect(counts).toEqual([2, 1, 1, 1, 1]);
+    const { keys, revoked, devices, revokedDevices, responses, models } = this.acknowledged;
+    const counts = [keys, revoked, devices, revokedDevices, responses, models].map(({ length }) => length);
+    expect(counts).toEqual([2, 1, 1, 1, 1, 1]);
   }
 
   /** After a restart. */
@@ -72,6 +81,10 @@ export class WritingScenario {
     for (const device of acknowledged.devices) await this.#call(device);
     for (const device of acknowledged.revokedDevices) await this.#expectRefused(device);
     await this.#expectRelayed();
+    const { models } = (await (await this.#ask('/api/tags')).json()) as { models: { name: string }[] };
+    expect(models.map(({ name }) => name)).toEqual(expect.arrayContaining(acknowledged.models));
+    const { pulls } = (await (await this.#ask('/admin/pulls')).json()) as { pulls: { state: string }[] };
+    expect(pulls.map(({ state }) => state)).not.toContain('running');
     for (const id of acknowledged.responses) expect((await this.#ask(`/v1/responses/${id}`)).status).toBe(200);
   }
 
@@ -98,6 +111,15 @@ export class WritingScenario {
   async #makeKey(): Promise<void> {
     const made = (await this.#change('/admin/keys', json({}))) as { id: string } | undefined;
     if (made !== undefined) this.acknowledged.keys.push(made.id);
+  }
+
+  /** From the stub of a hub that the server's environment names. */
+  async #pull(): Promise<void> {
+    const response = await this.#ask('/api/pull', json({ model: 'hf.co/org/tiny', stream: false }));
+    const answer = (await response.json()) as { error?: string };
+    if (response.ok) return void this.acknowledged.models.push('tiny');
+    expect([500, ...REFUSALS]).toContain(response.status);
+    expect(answer.error).toMatch(/disk|can't be written|can't reach what it has stored/);
   }
 
   /** Refused from now on, and written before the service is healthy again, whatever the disk says to it. */

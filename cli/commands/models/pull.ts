@@ -1,11 +1,10 @@
 /** `postern models pull`: finds out what is meant, whether it will run and has room, and fetches it. */
 import { dirname } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { checkDiskSpace, freeDiskBytes, missingBytes } from '../../../core/download/disk-space.ts';
+import { missingBytes } from '../../../core/download/disk-space.ts';
 import { DownloadError } from '../../../core/download/download-error.ts';
-import { fetchFile } from '../../../core/download/fetch-file.ts';
-import { createHttpClient, type HttpClient } from '../../../core/download/http-client.ts';
-import { createHub, type Hub } from '../../../core/download/hub.ts';
+import { removeEmptyFolders } from '../../../core/download/empty-folders.ts';
+import { fetchPlan } from '../../../core/download/fetch-plan.ts';
+import { hubAccess, type HubAccess } from '../../../core/download/hub-environment.ts';
 import type { ModelCandidate } from '../../../core/download/model-choice.ts';
 import { parseModelReference } from '../../../core/download/model-reference.ts';
 import { planPull, UnclearChoiceError, type PullPlan } from '../../../core/download/pull-plan.ts';
@@ -23,10 +22,10 @@ import {
 import { confirm } from '../../confirm.ts';
 import { explainDiskError } from '../../disk-error.ts';
 import { formatBytes } from '../../format-bytes.ts';
+import type { LiveServer } from '../../live-server.ts';
 import { startProgress } from '../../progress.ts';
 import { fitWords } from './fit-words.ts';
-import { removeEmptyFolders } from './empty-folders.ts';
-import { hubEndpoint, hubToken } from './hub-environment.ts';
+import { findPullingServer, pullThrough } from './live-pull.ts';
 import { onlyArgument, withModels, type OpenModels } from './open-models.ts';
 
 export async function pullModel({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
@@ -34,16 +33,16 @@ export async function pullModel({ flags, positionals }: CommandInput, context: C
   const sha256 = parseSha256(flags['sha256']);
   return withModels(context, async (models) => {
     const folder = models.settings['models.folder'];
-    const pull = startPull(models, context);
-    const plan = await makePlan({ what, sha256 }, pull).catch((error: unknown) => {
+    const explainPlain = (error: unknown): never => {
       throw explain(error, folder);
-    });
+    };
+    const pull = await startPull(models, context).catch(explainPlain);
+    const plan = await makePlan({ what, sha256 }, pull).catch(explainPlain);
     if (!(await confirmFit(plan, flags['yes'] === true, pull))) {
       context.terminal.say('Nothing was fetched.');
       return 1;
     }
-    const isNew = await fetchAll(plan, pull).catch(async (error: unknown) => {
-      await removeEmptyFolders(dirname(plan.files[0].path), folder);
+    const isNew = await fetchHereOrThere({ what, sha256 }, plan, pull).catch(async (error: unknown) => {
       throw explain(error, folder, await keptWords(plan));
     });
     await report(plan, isNew, pull);
@@ -59,21 +58,24 @@ function parseSha256(flag: CommandInput['flags'][string]): string | undefined {
   throw new UsageError('--sha256: expected 64 hexadecimal digits.');
 }
 
-interface Pull {
+interface Pull extends HubAccess {
   readonly models: OpenModels;
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
-  readonly http: HttpClient;
-  readonly hub: Hub;
-  readonly hubOrigin: string;
+  /** The service that is to fetch it, where one runs that fetches from and to where this command would. */
+  readonly server: LiveServer | undefined;
 }
 
-function startPull(models: OpenModels, { environment, terminal, stop }: CommandContext): Pull {
-  const endpoint = hubEndpoint(environment);
-  const token = hubToken(environment);
-  const http = createHttpClient({ token: token === undefined ? undefined : { origin: endpoint.origin, value: token } });
-  const hub = createHub({ endpoint, http, hasToken: token !== undefined });
-  return { models, terminal, signal: stop, http, hub, hubOrigin: endpoint.origin };
+/** @throws {DownloadError} `bad_environment` */
+async function startPull(models: OpenModels, { home, environment, terminal, stop }: CommandContext): Promise<Pull> {
+  const access = hubAccess(environment);
+  const server = await findPullingServer(home, { access, folder: models.settings['models.folder'] });
+  return { ...access, models, terminal, signal: stop, server };
+}
+
+interface Wanted {
+  readonly what: string;
+  readonly sha256: string | undefined;
 }
 
 interface PlannedPull extends PullPlan {
@@ -81,10 +83,10 @@ interface PlannedPull extends PullPlan {
 }
 
 async function makePlan(
-  { what, sha256 }: { readonly what: string; readonly sha256: string | undefined },
-  { models: { settings }, http, hub, hubOrigin, signal }: Pull,
+  { what, sha256 }: Wanted,
+  { models: { settings }, http, hub, endpoint, signal }: Pull,
 ): Promise<PlannedPull> {
-  const reference = parseModelReference(what, hubOrigin);
+  const reference = parseModelReference(what, endpoint.origin);
   const plan = await planPull(reference, { http, hub, modelsDir: settings['models.folder'], sha256, signal });
   const facts = await readRemoteFacts(plan, { http, signal });
   const contextTokens = settings['inference.contextTokens'] ?? undefined;
@@ -101,28 +103,31 @@ async function confirmFit({ files, totalBytes, fit }: PlannedPull, isSure: boole
 }
 
 /** @returns false when all of it was there already */
-async function fetchAll({ files, totalBytes }: PullPlan, { models, terminal, http, signal }: Pull): Promise<boolean> {
-  const missing = await missingBytes(files);
-  checkDiskSpace(missing, await freeDiskBytes(models.settings['models.folder']));
-  const doneBytes = totalBytes - missing;
+async function fetchHereOrThere({ what, sha256 }: Wanted, plan: PullPlan, pull: Pull): Promise<boolean> {
+  const missing = await missingBytes(plan.files);
+  const { server, terminal, signal } = pull;
+  const doneBytes = plan.totalBytes - missing;
   if (doneBytes > 0 && missing > 0) terminal.say(`${formatBytes(doneBytes)} of it are there already.`);
-  const progress = startProgress({ terminal, totalBytes, doneBytes, now: () => performance.now() });
-  let [earlierBytes, isNew] = [0, false];
+  const progress = startProgress({ terminal, totalBytes: plan.totalBytes, doneBytes, now: () => performance.now() });
+  const onProgress = (bytes: number): void => progress.update(bytes);
   try {
-    for (const file of files) {
-      const onProgress = (bytes: number): void => progress.update(earlierBytes + bytes);
-      const outcome = await fetchFile(file, { http, signal, onProgress, sleep: sleepUnless });
-      isNew ||= outcome === 'fetched';
-      earlierBytes += file.sizeBytes;
-    }
+    if (server === undefined) return await fetchHere(plan, pull, onProgress);
+    return await pullThrough(server, { model: what, sha256, signal, onProgress });
   } finally {
     progress.end();
   }
-  return isNew;
 }
 
-function sleepUnless(ms: number, signal: AbortSignal): Promise<void> {
-  return sleep(ms, undefined, { signal }).catch(() => undefined);
+async function fetchHere(plan: PullPlan, pull: Pull, onProgress: (bytes: number) => void): Promise<boolean> {
+  const { models, http, signal } = pull;
+  const modelsDir = models.settings['models.folder'];
+  const progress = (_file: unknown, { allBytes }: { readonly allBytes: number }): void => onProgress(allBytes);
+  try {
+    return (await fetchPlan(plan, { http, modelsDir, signal, onProgress: progress })) === 'fetched';
+  } catch (error) {
+    await removeEmptyFolders(dirname(plan.files[0].path), modelsDir);
+    throw error;
+  }
 }
 
 async function report({ files }: PullPlan, isNew: boolean, { models, terminal }: Pull): Promise<void> {

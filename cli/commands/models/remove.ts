@@ -7,7 +7,7 @@ import { confirm } from '../../confirm.ts';
 import { explainDiskError } from '../../disk-error.ts';
 import { formatBytes } from '../../format-bytes.ts';
 import { findLiveServer } from '../../live-server.ts';
-import { removeEmptyFolders } from './empty-folders.ts';
+import { removeEmptyFolders } from '../../../core/download/empty-folders.ts';
 import { onlyArgument, resolveModel, withModels } from './open-models.ts';
 
 export async function removeModel({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {

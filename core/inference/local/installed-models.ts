@@ -8,6 +8,7 @@ import { ServiceError } from '../../errors.ts';
 import type { LocalModel, ModelOrigin } from '../catalog.ts';
 import { findById, idFor, unknownModel, type Aliases } from '../model-names.ts';
 import { modelFiles } from './model-files.ts';
+import { findPulled } from './pulled-models.ts';
 import { describeFile, findGgufModels } from './model-sources/gguf-folder.ts';
 import type { FoundModel, ModelSource } from './model-sources/model-source.ts';
 
@@ -65,8 +66,11 @@ export function createInstalledModels(options: InstalledModelsOptions): Installe
     return models;
   }
 
+  const findNamed = (id: string): LocalModel | undefined =>
+    findById(known, id) ?? findPulled(known.values(), id, modelsDir);
+
   async function findKnown(id: string): Promise<LocalModel | undefined> {
-    const model = findById(known, id);
+    const model = findNamed(id);
     if (model === undefined) return undefined;
     const now = performance.now();
     let look = looks.get(model);
@@ -78,7 +82,7 @@ export function createInstalledModels(options: InstalledModelsOptions): Installe
   }
 
   const find = async (id: string): Promise<LocalModel | undefined> =>
-    (await findKnown(id)) ?? (await list().then(() => findById(known, id)));
+    (await findKnown(id)) ?? (await list().then(() => findNamed(id)));
 
   return {
     list,
