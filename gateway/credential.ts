@@ -1,7 +1,10 @@
 /**
  * What a request shows to prove who sends it: `Authorization: Bearer …` (RFC 6750 §2.1), or the same in `x-api-key`, as
- * Anthropic's clients send it. One code path for both, on every route.
+ * Anthropic's clients send it, or in `api-key`, as those of Azure do. One code path for all, on every route.
  */
+
+/** Whose value is the key itself. */
+export const KEY_HEADERS = ['x-api-key', 'api-key'] as const;
 
 export type Credential =
   | { readonly kind: 'none' }
@@ -13,7 +16,7 @@ export type Credential =
 export function readCredential(headers: Readonly<Record<string, readonly string[] | undefined>>): Credential {
   const tokens = new Set([
     ...(headers['authorization'] ?? []).map(bearerToken),
-    ...(headers['x-api-key'] ?? []).map((value) => value.trim()),
+    ...KEY_HEADERS.flatMap((name) => headers[name] ?? []).map((value) => value.trim()),
   ]);
   const [token] = tokens;
   if (tokens.size === 0) return { kind: 'none' };

@@ -24,7 +24,7 @@ export function parseAt<Schema extends z.ZodType>(
   const issue = firstIssue(result.error.issues);
   // Both may repeat keys that the client chose.
   const param = shortened(fieldPath([...path, ...issue.path]));
-  const message = shortened(issue.message.replace(/^Invalid input: /, ''));
+  const message = shortened(issue.message);
   throw new RequestError('bad_request', `${param === '' ? 'The body' : param}: ${message}`, {
     param: param === '' ? undefined : param,
   });
@@ -44,11 +44,38 @@ function firstIssue(issues: readonly z.core.$ZodIssue[]): {
 } {
   const [issue] = issues;
   if (issue === undefined) return { path: [], message: 'the body is not valid' };
-  if (issue.code !== 'invalid_union' || issue.errors.length === 0) return issue;
-  const deepest = issue.errors
-    .map((branch) => firstIssue(branch))
-    .reduce((best, candidate) => (candidate.path.length > best.path.length ? candidate : best));
-  return deepest.path.length === 0 ? issue : { path: [...issue.path, ...deepest.path], message: deepest.message };
+  if (issue.code !== 'invalid_union' || issue.errors.length === 0) return { path: issue.path, message: wordsOf(issue) };
+  const branches = issue.errors.map((branch) => firstIssue(branch));
+  const deepest = branches.reduce((best, candidate) => (candidate.path.length > best.path.length ? candidate : best));
+  if (deepest.path.length > 0) return { path: [...issue.path, ...deepest.path], message: deepest.message };
+  const message = issue.message === 'Invalid input' ? anyOf(branches.map((branch) => branch.message)) : issue.message;
+  return { path: issue.path, message };
+}
+
+/** What a schema says in its own words stays; Zod's become ours. */
+function wordsOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_value' && issue.message.startsWith('Invalid ')) {
+    return `expected ${inWords(issue.values.map((value) => JSON.stringify(value)))}`;
+  }
+  if (issue.code === 'invalid_union' && issue.message.startsWith('Invalid discriminator') && 'options' in issue) {
+    const options: readonly unknown[] = Array.isArray(issue.options) ? issue.options : [];
+    return `expected ${inWords(options.map((option) => JSON.stringify(option)))}`;
+  }
+  return issue.message
+    .replace(/^Invalid input: /, '')
+    .replace(/^expected int, received number$/, 'expected a whole number');
+}
+
+/** Of a value that could have had several forms, and has none of them. */
+function anyOf(messages: readonly string[]): string {
+  const expected = messages.map((message) => /^expected (.*?)(?:, received .*)?$/s.exec(message)?.[1] ?? message);
+  return `expected ${inWords([...new Set(expected)])}`;
+}
+
+/** `a, b or c` */
+function inWords(items: readonly string[]): string {
+  const last = items.at(-1) ?? 'something else';
+  return items.length < 2 ? last : `${items.slice(0, -1).join(', ')} or ${last}`;
 }
 
 /** `messages[0].content`, the way clients write it. */

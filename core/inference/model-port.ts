@@ -48,6 +48,8 @@ export const modelOptionsSchema = z.strictObject({
   minP: z.number().min(0).max(1).optional(),
   /** Divides the likelihood of recently used tokens; 1 is off. */
   repetitionPenalty: z.number().positive().max(10).optional(),
+  /** How many of the last tokens count as recently used; -1 is all of them, and the engine decides where nothing is said. */
+  penaltyWindow: z.int().min(-1).optional(),
   /** The most tokens a model may spend on thinking; goes before what `reasoning` makes of an effort. */
   thinkingBudgetTokens: z.int().nonnegative().optional(),
   /** False allows at most one tool call in an answer. */

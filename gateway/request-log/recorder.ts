@@ -3,6 +3,7 @@
  * last of the answer leaves: whoever has seen an answer finds it in the log.
  */
 import type { IncomingHttpHeaders } from 'node:http';
+import { KEY_HEADERS } from '../credential.ts';
 import { callerName, callOwnerOf, type Caller } from '../caller.ts';
 import { outwardError, type ErrorCode } from '../errors.ts';
 import type { Exchange } from '../pipeline/exchange.ts';
@@ -186,7 +187,8 @@ interface Ending {
 /** What the request proves itself with, so that it can be known again wherever else it stands. */
 function credentials(headers: IncomingHttpHeaders): readonly string[] {
   const { authorization, cookie } = headers;
-  return [authorization, authorization?.split(/\s+/)[1], cookie, headers['x-api-key'], headers['x-postern-run-token']]
+  const keys = KEY_HEADERS.map((name) => headers[name]);
+  return [authorization, authorization?.split(/\s+/)[1], cookie, ...keys, headers['x-postern-run-token']]
     .flat()
     .filter((secret) => secret !== undefined);
 }

@@ -52,6 +52,8 @@ test.each([
   [{ authorization: ['Bearer k'] }, { kind: 'token', token: 'k' }],
   [{ authorization: ['bEARER  k '] }, { kind: 'token', token: 'k' }],
   [{ 'x-api-key': [' k '] }, { kind: 'token', token: 'k' }],
+  [{ 'api-key': ['k'] }, { kind: 'token', token: 'k' }],
+  [{ 'api-key': ['k'], 'x-api-key': ['l'] }, { kind: 'malformed' }],
   [
     { authorization: ['Bearer k'], 'x-api-key': ['k'] },
     { kind: 'token', token: 'k' },

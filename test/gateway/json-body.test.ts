@@ -33,3 +33,23 @@ test('nor are the names of a thousand keys that have no place here', () => {
   expect(length()).toBeGreaterThan(0);
   expect(length()).toBeLessThan(400);
 });
+
+test.each<[z.ZodType, unknown, string]>([
+  [z.union([z.string(), z.array(z.string())]), 7, 'expected string or array'],
+  [z.union([z.enum(['none', 'auto']), z.object({ name: z.string() })]), 'x', 'expected "none" or "auto" or object'],
+  [z.union([z.string(), z.array(z.string())], { error: 'expected a text' }), 7, 'expected a text'],
+  [z.enum(['a', 'b']), 'c', 'expected "a" or "b"'],
+  [z.literal('a'), 'c', 'expected "a"'],
+  [z.int(), 0.5, 'expected a whole number'],
+  [z.string(), 7, 'expected string, received number'],
+])('says what was expected', (schema, value, message) => {
+  expect(() => parseBody(z.object({ field: schema }), { field: value })).toThrow(`field: ${message}`);
+});
+
+test('says which kinds of a thing there are', () => {
+  const kinds = [z.object({ type: z.literal('text') }), z.object({ type: z.enum(['image', 'sound']) })] as const;
+  const schema = z.discriminatedUnion('type', kinds);
+  for (const value of [{ type: 'smell' }, {}]) {
+    expect(() => parseBody(schema, value)).toThrow('type: expected "text", "image" or "sound"');
+  }
+});

@@ -4,6 +4,7 @@ import type { Model } from '../../../core/inference/catalog.ts';
 import type { ResidentModel } from '../../../core/inference/inference.ts';
 import { isOwner } from '../../caller.ts';
 import type { Services } from '../../route.ts';
+import { ignoredHeaders } from '../../wire/ignored.ts';
 import { ollama } from '../../wire/ollama/dialect.ts';
 import { inferenceRoute } from '../route-classes.ts';
 import { inTime } from './in-time.ts';
@@ -42,13 +43,15 @@ export const ollamaShow = inferenceRoute({
     { json },
     { catalog, inference, announcesTools }: Pick<Services, 'catalog' | 'inference' | 'announcesTools'>,
   ) {
-    const model = await catalog.resolve(parseShowRequest(json()));
+    const asked = parseShowRequest(json());
+    const model = await catalog.resolve(asked.model);
     const details = await catalog.describe(model);
     if (details === undefined) {
       throw new ServiceError('engine_failed', 'The model file cannot be read: it is damaged, or no GGUF file.');
     }
     const [tools, contextTokens] = await Promise.all([announcesTools(), inference.contextLimit(model)]);
-    return { body: encodeShow({ model, details, contextTokens, announcesTools: tools }) };
+    const body = encodeShow({ model, details, contextTokens, announcesTools: tools });
+    return { headers: ignoredHeaders(asked.ignored), body };
   },
 });
 

@@ -17,7 +17,7 @@ import { messageSchema, parsePrompt, systemSchema } from './messages.ts';
 import { parallelToolCalls, parseTools, toolChoiceSchema, toolSchema } from './tools.ts';
 import { defined } from '../defined.ts';
 import { jsonObjectSchema } from '../json-object.ts';
-import { stopSequencesSchema } from '../stop-sequences.ts';
+import { stopSequences, stopSequencesSchema } from '../stop-sequences.ts';
 
 /** The contract's default for this style. The owner's settings and the model's own file go before it. */
 const DEFAULT_TEMPERATURE = 1;
@@ -98,7 +98,7 @@ export function* parseMessagesRequest(json: unknown): Steps<MessagesRequest> {
         temperature: body.temperature,
         topP: body.top_p,
         topK: body.top_k,
-        stopSequences: body.stop_sequences,
+        stopSequences: stopSequences(body.stop_sequences),
       }),
     },
   };

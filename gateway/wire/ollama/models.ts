@@ -73,14 +73,17 @@ export const ollamaShowRequestSchema = z.looseObject({
   verbose: z.boolean().nullish(),
 });
 
-/** @returns the model's name. @throws {RequestError} `bad_request` that names the field at fault */
-export function parseShowRequest(json: unknown): string {
+interface ShowRequest {
+  readonly model: string;
+  /** `verbose` asks for lists of all tokens, which nobody here reads. */
+  readonly ignored: readonly string[];
+}
+
+/** @throws {RequestError} `bad_request` that names the field at fault */
+export function parseShowRequest(json: unknown): ShowRequest {
   const { model, name, verbose } = parseBody(ollamaShowRequestSchema, json);
-  if (verbose === true) {
-    throw new RequestError('bad_request', 'verbose: the lists of tokens are not available', { param: 'verbose' });
-  }
   const wanted = model || name;
-  if (wanted) return wanted;
+  if (wanted) return { model: wanted, ignored: verbose === true ? ['verbose'] : [] };
   throw new RequestError('bad_request', "model: expected the model's name", { param: 'model' });
 }
 

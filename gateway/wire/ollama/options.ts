@@ -11,20 +11,25 @@ import type { ModelCall, ModelOptions } from '../../../core/inference/model-port
 import { RequestError } from '../../errors.ts';
 import { defined } from '../defined.ts';
 import { jsonObjectSchema } from '../json-object.ts';
-import { stopSequenceSchema, stopSequencesSchema } from '../stop-sequences.ts';
+import { stopSchema, stopSequences } from '../stop-sequences.ts';
+import { NO_TOKEN_LIMIT, topK, topKSchema } from '../unbounded.ts';
+
+/** Ollama has no bound; any token is as good as another long before this one. */
+const MAX_TEMPERATURE = 100;
 
 export const optionsSchema = z.looseObject({
-  temperature: z.number().min(0).max(2).nullish(),
+  temperature: z.number().min(0).max(MAX_TEMPERATURE).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
-  top_k: z.int().min(0).nullish(),
+  top_k: topKSchema.nullish(),
   min_p: z.number().min(0).max(1).nullish(),
   repeat_penalty: z.number().positive().max(10).nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
   seed: z.int().nullish(),
   num_predict: z.int().min(-2).nullish(),
-  num_ctx: z.int().min(1).nullish(),
-  stop: z.union([stopSequenceSchema, stopSequencesSchema]).nullish(),
+  num_ctx: z.int().min(0).nullish(),
+  repeat_last_n: z.int().min(-1).nullish(),
+  stop: stopSchema.nullish(),
 });
 type Options = z.output<typeof optionsSchema>;
 
@@ -33,8 +38,6 @@ const UNAVAILABLE_OPTIONS: Readonly<Record<string, unknown>> = {
   mirostat: 0,
   tfs_z: 1,
   typical_p: 1,
-  // The engine looks back as far as Ollama does by default.
-  repeat_last_n: 64,
   penalize_newline: true,
 };
 
@@ -78,12 +81,12 @@ export function samplingFields(options: Options): Partial<ModelCall> {
   return defined({
     temperature: options.temperature,
     topP: options.top_p,
-    topK: options.top_k,
+    topK: topK(options.top_k),
     frequencyPenalty: options.frequency_penalty,
     presencePenalty: options.presence_penalty,
     // Ollama's own default, -1, asks for a seed that nobody chose.
     seed: seed == null || seed < 0 ? undefined : seed,
-    stopSequences: typeof stop === 'string' ? [stop] : stop,
+    stopSequences: stopSequences(stop),
     maxOutputTokens: maxOutputTokens(options.num_predict),
   });
 }
@@ -91,7 +94,7 @@ export function samplingFields(options: Options): Partial<ModelCall> {
 /** -1 (no end), -2 (to the end of the context) and 0 (which Ollama takes for -1): as much as there is room for. */
 function maxOutputTokens(numPredict: number | null | undefined): number | undefined {
   if (numPredict == null) return undefined;
-  return numPredict > 0 ? numPredict : Number.MAX_SAFE_INTEGER;
+  return numPredict > 0 ? numPredict : NO_TOKEN_LIMIT;
 }
 
 export const thinkSchema = z
@@ -104,7 +107,9 @@ export function modelOptions(options: Options): ModelOptions {
   return defined({
     minP: options.min_p,
     repetitionPenalty: options.repeat_penalty,
-    contextTokens: options.num_ctx,
+    // 0 is what forms send for none.
+    contextTokens: options.num_ctx || undefined,
+    penaltyWindow: options.repeat_last_n,
   });
 }
 
@@ -127,17 +132,27 @@ export function responseFormat(format: z.output<typeof formatSchema>): ModelCall
 }
 
 /** https://pkg.go.dev/time#ParseDuration, which is what Ollama reads it with. */
-const GO_DURATION = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
+const GO_DURATION = /^[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
+/** The same as the number that it reads as. */
+const SECONDS = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$/;
 
-/** Seconds as a number, or a duration with units; negative means for ever. */
+/** Seconds as a number, or a duration with units; negative means for ever. Forms send an empty field for nothing said. */
 export const keepAliveSchema = z
-  .union([z.number(), z.string().max(64, { abort: true }).regex(GO_DURATION)], {
-    error: 'expected a number of seconds, or a duration such as "5m" or "1h30m"',
-  })
+  .union(
+    [
+      z.number(),
+      z.string().max(64, { abort: true }).regex(GO_DURATION),
+      z.string().max(64).regex(SECONDS),
+      z.literal(''),
+    ],
+    {
+      error: 'expected a number of seconds, or a duration such as "5m" or "1h30m"',
+    },
+  )
   .nullish();
 
 /** Whether it asks to let go of the model at once. */
 export function isZeroDuration(keepAlive: z.output<typeof keepAliveSchema>): boolean {
-  if (keepAlive == null) return false;
+  if (keepAlive == null || keepAlive === '') return false;
   return typeof keepAlive === 'number' ? keepAlive === 0 : !/[1-9]/.test(keepAlive);
 }

@@ -3,8 +3,9 @@
  * to, and both, sent without anything to answer, ask to load the model or to let go of it.
  *
  * Unknown fields are let through, since clients send what their own server understands. A known field that we can't
- * honour is refused, but for three that clients send without need: what `ollama-options.ts` leaves to the owner;
- * `keep_alive`, since how long a model stays is the owner's to say; and `context`, the tokens of an earlier answer, which
+ * honour is refused, but for four that clients send without need: what `ollama-options.ts` leaves to the owner;
+ * `keep_alive`, since how long a model stays is the owner's to say; `template`, since the model's own
+ * is always used; and `context`, the tokens of an earlier answer, which
  * Ollama has long deprecated (no answer of ours holds one, so what a client sends is another server's).
  */
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
@@ -113,7 +114,12 @@ export function* parseGenerateRequest(json: unknown): Steps<OllamaRequest> {
   return {
     task: 'answer',
     model: body.model,
-    ignored: [...ignoredFields(body), ...((body.context ?? []).length > 0 ? ['context'] : [])],
+    ignored: [
+      ...ignoredFields(body),
+      ...((body.context ?? []).length > 0 ? ['context'] : []),
+      // Raw text has none.
+      ...(body.template && body.raw !== true ? ['template'] : []),
+    ],
     stream: body.stream ?? true,
     call: {
       prompt: [
@@ -138,7 +144,7 @@ function residencyRequest(body: CommonBody): OllamaRequest {
 }
 
 function ignoredFields({ options, keep_alive: keepAlive }: CommonBody): string[] {
-  return [...ignoredOptions(options ?? {}), ...(keepAlive == null ? [] : ['keep_alive'])];
+  return [...ignoredOptions(options ?? {}), ...(keepAlive == null || keepAlive === '' ? [] : ['keep_alive'])];
 }
 
 function commonCall(body: CommonBody) {
@@ -173,9 +179,8 @@ function refuseUnavailable(body: CommonBody): void {
     refuse('logprobs', 'token probabilities are not available');
 }
 
-function refuseUnavailableToGenerate({ raw, suffix, template, system, context, format }: GenerateBody): void {
+function refuseUnavailableToGenerate({ raw, suffix, system, context, format }: GenerateBody): void {
   if (suffix) refuse('suffix', 'text can only be continued at its end; filling in the middle is not available');
-  if (template) refuse('template', "the model's own template is always used; leave it out, or send raw text");
   if (raw !== true) return;
   if (system) refuse('system', 'raw text has no system message; write it into the prompt');
   if ((context ?? []).length > 0) refuse('context', 'raw text has no context; write it into the prompt');

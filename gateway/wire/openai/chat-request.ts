@@ -16,6 +16,7 @@ import { jsonObjectSchema } from '../json-object.ts';
 import { messageSchema, parsePrompt } from './chat-messages.ts';
 import { samplingCall, samplingFields } from './sampling.ts';
 import { REASONING_EFFORTS } from '../reasoning-effort.ts';
+import { tokenLimit, tokenLimitSchema } from '../unbounded.ts';
 
 const functionToolSchema = z.object({
   type: z.literal('function', { error: 'only tools of type "function" can be used here' }),
@@ -52,13 +53,11 @@ const responseFormatSchema = z.discriminatedUnion('type', [
   }),
 ]);
 
-const tokenCount = z.int().min(1).nullish();
-
 export const chatRequestSchema = z.looseObject({
   model: z.string().min(1),
   messages: z.array(messageSchema).min(1),
-  max_tokens: tokenCount,
-  max_completion_tokens: tokenCount,
+  max_tokens: tokenLimitSchema.nullish(),
+  max_completion_tokens: tokenLimitSchema.nullish(),
   ...samplingFields,
   tools: z.array(functionToolSchema).nullish(),
   tool_choice: toolChoiceSchema.nullish(),
@@ -98,7 +97,7 @@ export function* parseChatRequest(json: unknown): Steps<ChatRequest> {
     call: {
       prompt: yield* parsePrompt(body.messages),
       ...defined({
-        maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
+        maxOutputTokens: tokenLimit(body.max_completion_tokens) ?? tokenLimit(body.max_tokens),
         responseFormat: responseFormat(body),
       }),
       ...samplingCall(body),

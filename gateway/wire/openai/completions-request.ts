@@ -11,6 +11,7 @@ import { RequestError } from '../../errors.ts';
 import { parseBody } from '../../json-body.ts';
 import { defined } from '../defined.ts';
 import { samplingCall, samplingFields } from './sampling.ts';
+import { tokenLimit, tokenLimitSchema } from '../unbounded.ts';
 
 /** OpenAI's reference gives this default: text that nothing told to stop would else run to the end of the context. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -22,7 +23,7 @@ export const completionRequestSchema = z.looseObject({
   }),
   suffix: z.string().nullish(),
   middle: z.string().nullish(),
-  max_tokens: z.int().min(1).nullish(),
+  max_tokens: tokenLimitSchema.nullish(),
   ...samplingFields,
   echo: z.boolean().nullish(),
   n: z.int().nullish(),
@@ -57,7 +58,7 @@ export function parseCompletionRequest(json: unknown): CompletionRequest {
     call: {
       prompt: [{ role: 'user', content: [{ type: 'text', text }] }],
       ...defined({
-        maxOutputTokens: body.max_tokens,
+        maxOutputTokens: tokenLimit(body.max_tokens),
       }),
       ...samplingCall(body),
       providerOptions: {

@@ -9,7 +9,7 @@ import { parseCompletionRequest } from '../../../gateway/wire/openai/completions
 const messages = [{ role: 'user', content: 'Hello' }];
 
 /** What each style calls it, and who parses that. */
-const STYLES: Readonly<Record<string, (stop: unknown) => unknown>> = {
+const STYLES: Readonly<Record<string, (stop: unknown) => object>> = {
   'OpenAI chat': (stop) => atOnce(parseChatRequest({ model: 'm', messages, stop })),
   'OpenAI completions': (stop) => parseCompletionRequest({ model: 'm', prompt: 'Hello', stop }),
   'Anthropic messages': (stop) =>
@@ -23,7 +23,12 @@ test.each(Object.entries(STYLES))('%s takes 16 stops of 1,024 characters, and no
   for (const stop of ['###', longest, Array.from({ length: 16 }, () => longest)]) {
     expect(() => parse(stop)).not.toThrow();
   }
-  for (const stop of [`${longest}s`, [`${longest}s`], Array.from({ length: 17 }, () => 's'), '']) {
+  for (const stop of [`${longest}s`, [`${longest}s`], Array.from({ length: 17 }, () => 's')]) {
     expect(() => parse(stop)).toThrow(expect.objectContaining({ code: 'bad_request' }));
   }
+});
+
+test.each(Object.entries(STYLES))('%s: one of no length, which forms send for none, is none', (_style, parse) => {
+  for (const stop of ['', ['']]) expect(parse(stop)).not.toHaveProperty('call.stopSequences');
+  expect(parse(['', '###'])).toHaveProperty('call.stopSequences', ['###']);
 });

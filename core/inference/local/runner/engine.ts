@@ -317,11 +317,19 @@ function samplingOptions(request: GenerateRequest, load: LoadRequest, model: Lla
     ...sampling,
     seed: request.seed ?? randomInt(2 ** 31),
     repeatPenalty: {
+      ...penaltyWindow(request, load.contextTokens),
       penalty: repetitionPenalty,
       frequencyPenalty: request.frequencyPenalty ?? 0,
       presencePenalty: request.presencePenalty ?? 0,
     },
   };
+}
+
+/** Which tokens the penalties are about. */
+function penaltyWindow(request: GenerateRequest, contextTokens: number): { readonly lastTokens?: number } {
+  const { penaltyWindow: asked } = modelOptionsOf(request);
+  if (asked === undefined) return {};
+  return { lastTokens: asked < 0 ? contextTokens : Math.min(asked, contextTokens) };
 }
 
 /** The tools that the model may call now. Tools that only another provider could run are no business of this engine. */

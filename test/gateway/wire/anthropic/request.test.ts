@@ -164,7 +164,7 @@ describe('what is refused, and which field is named', () => {
     ['top_p', { top_p: 1.1 }],
     ['top_k', { top_k: -1 }],
     ['stop_sequences', { stop_sequences: 'END' }],
-    ['stop_sequences[0]', { stop_sequences: [''] }],
+    ['stop_sequences[0]', { stop_sequences: [7] }],
     ['stop_sequences', { stop_sequences: Array.from({ length: 17 }, String) }],
     ['stream', { stream: 'yes' }],
     ['thinking.type', { thinking: { type: 'between_tools' } }],

@@ -40,7 +40,7 @@ describe('what both routes refuse, and which field is named', () => {
     ['model', { model: null }],
     ['stream', { stream: 'yes' }],
     ['options', { options: 'fast' }],
-    ['options.temperature', { options: { temperature: 2.1 } }],
+    ['options.temperature', { options: { temperature: 101 } }],
     ['options.temperature', { options: { temperature: '1' } }],
     ['options.top_p', { options: { top_p: -0.1 } }],
     ['options.top_k', { options: { top_k: 1.5 } }],
@@ -50,18 +50,17 @@ describe('what both routes refuse, and which field is named', () => {
     ['options.frequency_penalty', { options: { frequency_penalty: -3 } }],
     ['options.seed', { options: { seed: 1.5 } }],
     ['options.num_predict', { options: { num_predict: -3 } }],
-    ['options.num_ctx', { options: { num_ctx: 0 } }],
-    ['options.stop', { options: { stop: '' } }],
+    ['options.num_ctx', { options: { num_ctx: -1 } }],
+    ['options.stop', { options: { stop: 7 } }],
     ['options.stop', { options: { stop: Array.from({ length: 17 }, String) } }],
     ['options.mirostat', { options: { mirostat: 2 } }],
     ['options.tfs_z', { options: { tfs_z: 0.5 } }],
     ['options.typical_p', { options: { typical_p: 0.5 } }],
-    ['options.repeat_last_n', { options: { repeat_last_n: -1 } }],
+    ['options.repeat_last_n', { options: { repeat_last_n: -2 } }],
     ['options.penalize_newline', { options: { penalize_newline: false } }],
     ['format', { format: 'xml' }],
     ['format', { format: ['json'] }],
     ['think', { think: 'enormous' }],
-    ['keep_alive', { keep_alive: '5' }],
     ['keep_alive', { keep_alive: '5 minutes' }],
     ['keep_alive', { keep_alive: 'm' }],
     ['keep_alive', { keep_alive: {} }],
@@ -109,7 +108,6 @@ describe('what generate refuses', () => {
   test.each<[string, object]>([
     ['prompt', { prompt: ['Hello'] }],
     ['suffix', { suffix: 'end' }],
-    ['template', { template: '{{ .Prompt }}' }],
     ['images[0]', { images: [7] }],
     ['context', { context: 'text' }],
     ['system', { raw: true, system: 'Be brief.' }],
@@ -119,23 +117,35 @@ describe('what generate refuses', () => {
 });
 
 test('show takes model or name, and nothing that it cannot show', () => {
-  expect(parseShowRequest({ model: 'm' })).toBe('m');
-  expect(parseShowRequest({ name: 'm' })).toBe('m');
-  expect(parseShowRequest({ model: '', name: 'm', verbose: false })).toBe('m');
-  expect(parseShowRequest({ model: 'm', name: 'other' })).toBe('m');
+  const shown = { model: 'm', ignored: [] };
+  expect(parseShowRequest({ model: 'm' })).toEqual(shown);
+  expect(parseShowRequest({ name: 'm' })).toEqual(shown);
+  expect(parseShowRequest({ model: '', name: 'm', verbose: false })).toEqual(shown);
+  expect(parseShowRequest({ model: 'm', name: 'other' })).toEqual(shown);
+  expect(parseShowRequest({ model: 'm', verbose: true })).toEqual({ model: 'm', ignored: ['verbose'] });
   refuses(() => parseShowRequest({}), 'model');
   refuses(() => parseShowRequest({ model: 7 }), 'model');
-  refuses(() => parseShowRequest({ model: 'm', verbose: true }), 'verbose');
 });
 
 describe('keep_alive', () => {
-  test.each([['5m'], ['1h30m'], ['300ms'], ['-1s'], ['.5s'], ['2.5h'], [300], [-1], [0.5], [null]])(
-    '%j loads a model that is asked nothing',
-    (keepAlive) => {
-      expect(chat({ messages: [], keep_alive: keepAlive })).toMatchObject({ task: 'load' });
-      expect(generate({ prompt: '', keep_alive: keepAlive })).toMatchObject({ task: 'load' });
-    },
-  );
+  test.each([
+    ['5m'],
+    ['1h30m'],
+    ['300ms'],
+    ['-1s'],
+    ['.5s'],
+    ['2.5h'],
+    [300],
+    [-1],
+    [0.5],
+    [null],
+    ['300'],
+    ['-1'],
+    [''],
+  ])('%j loads a model that is asked nothing', (keepAlive) => {
+    expect(chat({ messages: [], keep_alive: keepAlive })).toMatchObject({ task: 'load' });
+    expect(generate({ prompt: '', keep_alive: keepAlive })).toMatchObject({ task: 'load' });
+  });
 
   test.each([[0], ['0'], ['0s'], ['0m0s'], ['0.0h']])('%j lets go of it', (keepAlive) => {
     expect(chat({ messages: null, keep_alive: keepAlive })).toMatchObject({ task: 'unload' });
@@ -155,8 +165,23 @@ test('what has no effect is named, what was not sent is not', () => {
 });
 
 test('defaults that clients send along ask for nothing', () => {
-  const defaults = { mirostat: 0, mirostat_tau: 5, tfs_z: 1, typical_p: 1, repeat_last_n: 64, penalize_newline: true };
+  const defaults = { mirostat: 0, mirostat_tau: 5, tfs_z: 1, typical_p: 1, penalize_newline: true, num_ctx: 0 };
   expect(chat({ options: defaults, format: '', images: null, think: null })).toEqual(chat({}));
+});
+
+test.each([
+  [{ temperature: 5 }, { temperature: 5 }],
+  [{ top_k: -1 }, { topK: 0 }],
+  [{ repeat_last_n: -1 }, { providerOptions: { postern: { penaltyWindow: -1 } } }],
+  [{ repeat_last_n: 0 }, { providerOptions: { postern: { penaltyWindow: 0 } } }],
+])('%j is what Ollama has it mean', (options, meant) => {
+  expect(chat({ options })).toMatchObject({ call: meant });
+});
+
+test('a template has no effect, and is named; raw text has none anyway', () => {
+  expect(generate({ template: '{{ .Prompt }}' })).toMatchObject({ ignored: ['template'] });
+  expect(generate({ template: '{{ .Prompt }}', raw: true })).toMatchObject({ ignored: [] });
+  expect(generate({ template: '' })).toMatchObject({ ignored: [] });
 });
 
 test('results of calls that differ in nothing go to them in their order', () => {

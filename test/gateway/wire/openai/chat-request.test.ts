@@ -32,10 +32,10 @@ describe('what is refused, and which field is named', () => {
     ['temperature', { temperature: 2.1 }],
     ['temperature', { temperature: '1' }],
     ['top_p', { top_p: -0.1 }],
-    ['max_tokens', { max_tokens: 0 }],
+    ['max_tokens', { max_tokens: -2 }],
     ['max_completion_tokens', { max_completion_tokens: 1.5 }],
     ['seed', { seed: 1.5 }],
-    ['stop', { stop: '' }],
+    ['stop', { stop: 7 }],
     ['stop', { stop: Array.from({ length: 17 }, String) }],
     ['stream', { stream: 'yes' }],
     ['n', { n: 2 }],
@@ -74,6 +74,19 @@ test.each<[object, string | undefined]>([
   [{ enable_thinking: true, reasoning_effort: 'low' }, 'low'],
 ])('%j asks for reasoning %j', (fields, reasoning) => {
   expect(parse(fields).call.reasoning).toBe(reasoning);
+});
+
+test.each<[object, object]>([
+  [{ max_tokens: -1 }, { maxOutputTokens: Number.MAX_SAFE_INTEGER }],
+  [{ max_completion_tokens: -1 }, { maxOutputTokens: Number.MAX_SAFE_INTEGER }],
+  [{ max_tokens: 9, max_completion_tokens: 0 }, { maxOutputTokens: 9 }],
+  [{ top_k: -1 }, { topK: 0 }],
+])('%j is what other servers have it mean', (fields, call) => {
+  expect(parse(fields).call).toMatchObject(call);
+});
+
+test('0 tokens, which forms send for an empty field, is no limit said', () => {
+  expect(parse({ max_tokens: 0 }).call).not.toHaveProperty('maxOutputTokens');
 });
 
 test('null means "not said"', () => {

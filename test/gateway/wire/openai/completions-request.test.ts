@@ -24,14 +24,14 @@ describe('what is refused, and which field is named', () => {
     ['prompt', { prompt: [''] }],
     ['prompt[0]', { prompt: [1, 2] }],
     ['prompt[0]', { prompt: [[1, 2]] }],
-    ['max_tokens', { max_tokens: 0 }],
+    ['max_tokens', { max_tokens: -2 }],
     ['max_tokens', { max_tokens: 1.5 }],
     ['temperature', { temperature: 2.1 }],
     ['top_p', { top_p: 1.1 }],
     ['frequency_penalty', { frequency_penalty: 3 }],
     ['presence_penalty', { presence_penalty: -3 }],
     ['seed', { seed: 1.5 }],
-    ['stop', { stop: '' }],
+    ['stop', { stop: 7 }],
     ['stop', { stop: Array.from({ length: 17 }, String) }],
     ['stream', { stream: 'yes' }],
     ['stream_options.include_usage', { stream_options: { include_usage: 1 } }],
@@ -65,4 +65,6 @@ test("says OpenAI's sixteen tokens where the client says none", () => {
   expect(parse({}).call.providerOptions).toMatchObject({ postern: { styleDefaults } });
   expect(parse({ max_tokens: null }).call.maxOutputTokens).toBeUndefined();
   expect(parse({ max_tokens: 400 }).call.maxOutputTokens).toBe(400);
+  expect(parse({ max_tokens: 0 }).call.maxOutputTokens).toBeUndefined();
+  expect(parse({ max_tokens: -1 }).call.maxOutputTokens).toBe(Number.MAX_SAFE_INTEGER);
 });
