@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http';
 import { createResponseStore } from '../core/responses/response-store.ts';
 import { builtInAgentOnly } from '../gateway/agent-directory.ts';
 import { withLateStreams } from '../gateway/late-streams.ts';
+import { withSlowRefusals } from '../gateway/slow-refusals.ts';
 import type { RequestLog } from '../gateway/request-log/request-log.ts';
 import type { ServerControl, Services } from '../gateway/route.ts';
 import type { ConnectionCounts } from '../gateway/metrics.ts';
@@ -55,7 +56,7 @@ export function openGateway(
       pulls,
       ...approval,
       ...reach,
-      inference: withLateStreams(models.inference, clock.setTimer),
+      inference: withLateStreams(withSlowRefusals(models.inference, clock), clock.setTimer),
       responses: createResponseStore({ database, now }),
       backgroundResponses: createBackgroundResponses(),
       keys: identity,

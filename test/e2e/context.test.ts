@@ -113,6 +113,14 @@ test('the owner’s setting goes before all that', async () => {
   expect(new Set(await toldLimits())).toEqual(new Set([4096]));
 });
 
+test('a client that sends it again and again is refused after those who came later are answered', async () => {
+  for (let count = 0; count < 10; count += 1) await chat(5000);
+  const order: number[] = [];
+  const note = ({ status }: { status: number }): unknown => order.push(status);
+  await Promise.all([chat(5000).then(note), chat(1).then(note)]);
+  expect(order).toEqual([200, 400]);
+});
+
 test('a model answers with a quantized cache', async () => {
   const runner = await startRunner({
     entry: new URL('../../dist/core/inference/local/runner/main.js', import.meta.url),

@@ -175,6 +175,7 @@ class Local {
 
   async contextLimit(model: LocalModel): Promise<number | undefined> {
     const facts = await this.#options.memoryFacts(model);
+    if (facts === undefined) return undefined;
     const resident = this.#residency.list().find(({ id }) => id === model.id);
     if (resident !== undefined) return resident.limitTokens;
     const isStale = this.#residency.list().length === 0 && performance.now() - (this.#room?.atMs ?? 0) > ROOM_FRESH_MS;
