@@ -16,7 +16,7 @@ export interface OpenPulls extends Pulls {
 }
 
 export function openPulls(
-  { settings, environment, clock: { elapsed }, say, onClose }: Start<ModelSettings>,
+  { settings, environment, clock: { elapsed }, say, stopping, onClose }: Start<ModelSettings>,
   { database, storage, events: hub, now }: Storage,
 ): OpenPulls {
   const modelsDir = settings['models.folder'];
@@ -37,6 +37,7 @@ export function openPulls(
     table: openJobTable({ database, now }),
     hub,
     newId: randomUUID,
+    stopping,
     elapsed,
     writeInTime,
     onError,

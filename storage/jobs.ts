@@ -90,6 +90,8 @@ interface JobsOptions {
   readonly table: JobTable;
   readonly hub: EventHub;
   readonly newId: () => string;
+  /** Fires when the service is to end, before anything of it is closed: who waits is gone then, and wanted to stay. */
+  readonly stopping: AbortSignal;
   /** Milliseconds of a clock that only goes forward. */
   readonly elapsed: () => number;
   /** Runs a write until the disk takes it. */
@@ -98,7 +100,8 @@ interface JobsOptions {
   readonly onError: (error: unknown) => void;
 }
 
-const BOUNDS = { maxReaders: 64, maxUnread: 64, maxKept: 512 } as const;
+/** A job has a few dozen steps, a model in many files some hundreds; of each the newest is kept. */
+const BOUNDS = { maxReaders: 64, maxUnread: 2048, maxKept: 2048 } as const;
 const PROGRESS_MS = 1000;
 
 /** One that is at work in this process. */
@@ -188,7 +191,11 @@ class JobsOfKind<Input, Progress, Result> implements Jobs<Input, Progress, Resul
   }
 
   #hasRoom(): boolean {
-    return !this.#isClosed && this.#live.size < this.#kind.maxRunning;
+    return !this.#isOver() && this.#live.size < this.#kind.maxRunning;
+  }
+
+  #isOver(): boolean {
+    return this.#isClosed || this.#options.stopping.aborted;
   }
 
   #parsed(stored: unknown): { readonly input: Input } | undefined {
@@ -226,7 +233,7 @@ class JobsOfKind<Input, Progress, Result> implements Jobs<Input, Progress, Resul
     try {
       return { state: 'completed', result: await this.#kind.run(job.input, this.#contextOf(job)) };
     } catch (error) {
-      if (job.stop.signal.aborted) return { state: this.#isClosed ? 'interrupted' : 'cancelled' };
+      if (job.stop.signal.aborted) return { state: this.#isOver() ? 'interrupted' : 'cancelled' };
       return { state: 'failed', failure: this.#kind.describeFailure(error) };
     }
   }

@@ -125,6 +125,17 @@ describe('Ollama’s client', () => {
     expect(hub.downloads()).toHaveLength(1);
   });
 
+  test('pulls by a signed URL, of which the signature is kept nowhere', async () => {
+    const signature = 'only-for-an-hour';
+    const url = `${hub.filesUrl}/org/tiny/${FILE}?signature=${signature}`;
+    expect(await ollama().pull({ model: url })).toEqual({ status: 'success' });
+    expect(await pulls()).toMatchObject([{ model: `${hub.filesUrl}/org/tiny/${FILE}`, state: 'completed' }]);
+    for (const name of (await readdir(server.home)).filter((file) => file.startsWith('state.db'))) {
+      expect((await readFile(join(server.home, name))).includes(signature)).toBe(false);
+    }
+    expect(server.log()).not.toContain(signature);
+  });
+
   test('that asks for a model which is there hears that it is', async () => {
     const seen: string[] = [];
     for await (const { status } of await ollama().pull({ model: 'foundation', stream: true })) seen.push(status);

@@ -25,6 +25,7 @@ let runs: Run[];
 let errors: unknown[];
 let late: (() => void)[];
 let ids: number;
+let stopping: AbortController;
 const open: TestJobs[] = [];
 
 beforeEach(() => {
@@ -32,6 +33,7 @@ beforeEach(() => {
   database = openDatabase(home);
   nowMs = 1_700_000_000_000;
   ids = 0;
+  stopping = new AbortController();
   [runs, errors, late] = [[], [], []];
 });
 afterEach(async () => {
@@ -68,6 +70,7 @@ function openJobs(more: Partial<JobKind<string, number, string>> = {}): {
     table,
     hub: createEventHub('run'),
     newId: () => `job${++ids}`,
+    stopping: stopping.signal,
     elapsed: () => nowMs,
     writeInTime(write) {
       try {
@@ -260,6 +263,7 @@ describe('after the process ended', () => {
   /** As `kill -9` would leave it. */
   const restart = (more: Partial<JobKind<string, number, string>> = {}) => {
     open.splice(0);
+    stopping = new AbortController();
     const opened = openJobs(more);
     opened.jobs.resume();
     return opened;
@@ -292,6 +296,15 @@ describe('after the process ended', () => {
     const { jobs } = restart(kind);
     expect([runs.length, statesOf(jobs)]).toEqual([1, [['job1', 'interrupted']]]);
     expect((await wait(jobs)).id).toBe('job2');
+  });
+
+  test('and who waited was gone before, what they waited for was not cancelled', async () => {
+    const { jobs } = openJobs();
+    const waiting = await wait(jobs);
+    stopping.abort();
+    waiting.leave();
+    await until(() => statesOf(jobs)[0]![1] !== 'running');
+    expect(statesOf(jobs)).toEqual([['job1', 'interrupted']]);
   });
 
   test('in good order the same holds, and who waits is told nothing false', async () => {
