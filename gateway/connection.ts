@@ -31,6 +31,8 @@ export interface ConnectionOptions {
   readonly tooManyWait: () => string;
   /** Called with each request in its turn. */
   readonly onRequest: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Called with each message over a WebSocket. */
+  readonly onTurn: () => void;
   /** Called when the answer before has ended, however it did. */
   readonly onEnd: () => void;
 }
@@ -45,6 +47,7 @@ export class Connection {
   readonly #options: ConnectionOptions;
   #current: Exchange | undefined;
   #waiting: Exchange[] = [];
+  #isInTurn = false;
   /** What the socket had sent when nothing of the current answer was among it. */
   #bytesBefore = 0;
   /** Said when all before it is answered; then the connection ends. */
@@ -63,12 +66,23 @@ export class Connection {
 
   /** Waits for a request, and may be closed without a loss. */
   get isIdle(): boolean {
-    return this.#current === undefined;
+    return this.#current === undefined && !this.#isInTurn;
+  }
+
+  /** A message over a WebSocket is answered. */
+  beginTurn(): void {
+    this.#isInTurn = true;
+    this.#options.onTurn();
+  }
+
+  endTurn(): void {
+    this.#isInTurn = false;
+    this.#options.onEnd();
   }
 
   /** Nothing is being answered: it is idle, or the rest of a request has yet to come. */
   get waitsForClient(): boolean {
-    return this.#current?.request.complete !== true;
+    return this.#current?.request.complete !== true && !this.#isInTurn;
   }
 
   /** Takes a request whose head has come; its turn is when all before it are answered. */

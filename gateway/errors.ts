@@ -7,6 +7,7 @@ import { mergeDeclarations } from '../core/merge-declarations.ts';
 import { findDiskFault } from '../storage/disk-fault.ts';
 import { approvalErrors } from './approval-errors.ts';
 import type { AccessClass, Refusal } from './policy.ts';
+import { responsesErrors } from './routes/responses/errors.ts';
 import { refusalErrors, refusalHeaders, refusalMessage } from './refusal-errors.ts';
 import { sealedErrors } from './sealed/errors.ts';
 import { serviceErrors } from './service-errors.ts';
@@ -29,7 +30,7 @@ const httpErrors = {
 } as const;
 
 /** Failures that the gateway itself finds. */
-const requestErrors = mergeDeclarations(httpErrors, sealedErrors, approvalErrors, storageErrors);
+const requestErrors = mergeDeclarations(httpErrors, sealedErrors, approvalErrors, storageErrors, responsesErrors);
 /** What `core` can't do, a wire style may refuse before it is asked. */
 export type RequestErrorCode = keyof typeof requestErrors | 'unsupported';
 

@@ -11,7 +11,8 @@ import { Connection, MAX_PIPELINED } from './connection.ts';
 import { ConnectionPlaces } from './connection-places.ts';
 import { RequestError } from './errors.ts';
 import { ANSWER_HEADERS } from './guard.ts';
-import { createServer } from './http/node-http.ts';
+import { createServer, IncomingMessage as NodeMessage } from './http/node-http.ts';
+import type { UpgradeListener } from './http/web-socket.ts';
 import { answerMalformed } from './malformed-request.ts';
 import { toOriginForm } from './request-target.ts';
 import type { ConnectionCounts } from './metrics.ts';
@@ -37,6 +38,8 @@ export interface Listener {
     readonly hosts: readonly [string, ...string[]];
     readonly port: number;
     readonly handle: RequestListener;
+    /** Absent: a request for another protocol is answered like every other. */
+    readonly upgrade?: UpgradeListener | undefined;
   }): Promise<Place>;
   /** What is listened on by now. */
   place(): Place;
@@ -83,6 +86,7 @@ export function createListener({
         if (request.headers.upgrade !== undefined) response.setHeader('connection', 'close');
         handle(request, response);
       },
+      onTurn: () => (requests += 1),
       onEnd: () => {
         requests -= 1;
         if (closed !== undefined) socket.destroySoon();
@@ -100,9 +104,9 @@ export function createListener({
   }
 
   return {
-    async listen({ handle, ...options }) {
+    async listen({ handle, upgrade, ...options }) {
       const create = (): Server =>
-        newServer(connections, unreadAnswerMs).on('connection', (socket) => connect(socket, handle));
+        newServer(connections, unreadAnswerMs, upgrade).on('connection', (socket) => connect(socket, handle));
       const { servers: listening, port, hosts } = await bindAll(create, options);
       servers = listening;
       place = { port, hosts };
@@ -112,7 +116,7 @@ export function createListener({
     counts: () => ({ requests, sockets: connections.size }),
     close: () => (closed ??= close()),
     cut() {
-      for (const server of servers) server.closeAllConnections();
+      for (const socket of connections.keys()) socket.destroy();
     },
   };
 }
@@ -131,7 +135,11 @@ function takePlace(socket: Socket, connection: Connection, places: ConnectionPla
   }
 }
 
-function newServer(connections: ReadonlyMap<Socket, Connection>, unreadAnswerMs: number): Server {
+function newServer(
+  connections: ReadonlyMap<Socket, Connection>,
+  unreadAnswerMs: number,
+  upgrade: UpgradeListener | undefined,
+): Server {
   const refuse = (socket: Duplex, error: unknown, asked?: IncomingMessage): void => {
     const connection = socket instanceof Socket ? connections.get(socket) : undefined;
     if (connection === undefined) socket.destroy();
@@ -152,9 +160,24 @@ function newServer(connections: ReadonlyMap<Socket, Connection>, unreadAnswerMs:
       requestTimeout: REQUEST_TIMEOUT_MS,
       headersTimeout: HEADERS_TIMEOUT_MS,
       requireHostHeader: false,
+      IncomingMessage: ArrivedMessage,
     },
     take,
   );
+  if (upgrade !== undefined) {
+    server.on('upgrade', (request, socket, head) => {
+      const connection = socket instanceof Socket ? connections.get(socket) : undefined;
+      // What came before it has to be answered first, and Node has let go of the connection.
+      if (connection?.isIdle !== true) return socket.destroy();
+      try {
+        requireHost(request);
+        toOriginForm(request);
+      } catch (error) {
+        return refuse(socket, error, request);
+      }
+      upgrade({ request, socket, head, turns: connection });
+    });
+  }
   // Node would answer all of these itself. An `Expect` that we don't know may be ignored (RFC 9110, 10.1.1).
   server.on('checkExpectation', take);
   server.on('connect', (_request, socket) => refuseTunnel(refuse, socket));
@@ -165,6 +188,23 @@ function newServer(connections: ReadonlyMap<Socket, Connection>, unreadAnswerMs:
   return server.setTimeout(unreadAnswerMs, (socket) => {
     if (connections.get(socket)?.isIdle !== false || socket.writableLength > 0) socket.destroy();
   });
+}
+
+/**
+ * Node hands a connection over with the first request that asks for another protocol, if anybody listens for that. There is
+ * one that is spoken here; with whoever asks for another we stay with HTTP (RFC 9110, 7.8).
+ */
+class ArrivedMessage extends NodeMessage {
+  declare asksForUpgrade: unknown;
+
+  get upgrade(): boolean {
+    if (this.asksForUpgrade !== true) return false;
+    return this.method === 'CONNECT' || this.headers.upgrade?.toLowerCase() === 'websocket';
+  }
+
+  set upgrade(asks: unknown) {
+    this.asksForUpgrade = asks;
+  }
 }
 
 function hintsOf(request: IncomingMessage | undefined): StyleHints | undefined {

@@ -95,6 +95,8 @@ export interface Reply {
   readonly body: object | string | AsyncIterable<string | Uint8Array>;
   /** Fires when the connection is to be cut in the middle of a stream, even though its client does not read. */
   readonly cut?: AbortSignal;
+  /** With a status of 101: a WebSocket opens, and each message is a request to this route. */
+  readonly messages?: Route;
   /** The request log leaves it out: what it carried has entries of its own. */
   readonly isCarrier?: boolean;
 }

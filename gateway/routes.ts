@@ -26,6 +26,7 @@ import { ollamaPull } from './routes/inference/ollama-pull.ts';
 import { ollamaPs, ollamaShow, ollamaTags, ollamaVersion } from './routes/inference/ollama-models.ts';
 import { pairChallenge } from './routes/channel/pair-challenge.ts';
 import { clearRequests, listRequests } from './routes/admin/request-log.ts';
+import { openResponsesSocket } from './routes/responses/socket.ts';
 import { compactResponse } from './routes/responses/compact.ts';
 import { createResponse } from './routes/responses/create.ts';
 import { countInputTokens } from './routes/responses/input-tokens.ts';
@@ -67,6 +68,7 @@ export const routes: readonly Route[] = [
   chatCompletions,
   completions,
   createResponse,
+  openResponsesSocket,
   countInputTokens,
   compactResponse,
   getResponse,

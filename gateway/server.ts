@@ -1,9 +1,11 @@
 /** The only door: the one way that every request takes, whichever adapter brings it. */
 import type { RequestListener } from 'node:http';
 import { describeError } from '../core/describe-error.ts';
+import { setProcessTimer } from '../core/timer.ts';
 import type { AgentDirectory } from './agent-directory.ts';
 import type { GuardSettings } from './guard.ts';
 import { createRequestListener } from './http/http-exchange.ts';
+import { createUpgradeListener, type UpgradeListener } from './http/web-socket.ts';
 import { createIdentifier, type AccessSettings } from './identify.ts';
 import type { LiveRequests } from './live-requests.ts';
 import { createLocator } from './locate.ts';
@@ -27,15 +29,24 @@ export interface GatewayOptions extends Omit<PipelineOptions, 'router' | 'author
   readonly runToken: string;
 }
 
-/** @returns what a listener is to hand its requests to */
-export function createGateway(options: GatewayOptions): RequestListener {
+/** What a listener is to hand its requests to. */
+export interface Gateway {
+  readonly handle: RequestListener;
+  readonly upgrade: UpgradeListener;
+}
+
+export function createGateway(options: GatewayOptions): Gateway {
   const elapsed = (): number => performance.now();
   const identifier = createIdentifier({ ...options, keys: options.services.keys, settings: options.access, elapsed });
   const authorize = createAuthorizer({ ...options, locate: createLocator(options), identifier });
   const pipeline = createPipeline({ ...options, router: createRouter(options.routes), authorize, elapsed });
   options.inner.leadTo(pipeline);
-  return createRequestListener(pipeline, (error) => {
+  const onError = (error: unknown): void => {
     options.onError(error);
     options.warn('an answer broke off', describeError(error));
-  });
+  };
+  return {
+    handle: createRequestListener(pipeline, onError),
+    upgrade: createUpgradeListener(pipeline, { setTimer: setProcessTimer, onError }),
+  };
 }

@@ -1,5 +1,4 @@
 /** The gateway over all areas. */
-import type { RequestListener } from 'node:http';
 import { createResponseStore } from '../core/responses/response-store.ts';
 import { builtInAgentOnly } from '../gateway/agent-directory.ts';
 import { withLateStreams } from '../gateway/late-streams.ts';
@@ -10,7 +9,7 @@ import type { ConnectionCounts } from '../gateway/metrics.ts';
 import type { Pulls } from '../gateway/pulls.ts';
 import { routes } from '../gateway/routes.ts';
 import { createBackgroundResponses } from '../gateway/routes/responses/background.ts';
-import { createGateway, type GatewayOptions } from '../gateway/server.ts';
+import { createGateway, type Gateway, type GatewayOptions } from '../gateway/server.ts';
 import type { Approvals } from './approvals.ts';
 import type { IdentityService } from './identity-service.ts';
 import type { Models } from './models.ts';
@@ -35,10 +34,7 @@ interface GatewayParts extends Pick<GatewayOptions, 'inner' | 'live' | 'peers' |
 type Settings = ServerSettings & WireSettings & AccessSettings & PairingSettings & RequestLogSettings;
 
 /** @returns what the listener hands its requests to */
-export function openGateway(
-  { settings, currentSettings, clock, say }: Start<Settings>,
-  parts: GatewayParts,
-): RequestListener {
+export function openGateway({ settings, currentSettings, clock, say }: Start<Settings>, parts: GatewayParts): Gateway {
   const { kept, models, pulls, approval, identity, requestLog, reach, control, ...rest } = parts;
   const { database, storage, now } = kept;
   const connections = (): ConnectionCounts => control.connections();

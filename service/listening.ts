@@ -1,8 +1,8 @@
 /** Where the service is reached: its sockets, and how devices in the network hear of it. */
-import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setProcessTimer } from '../core/timer.ts';
 import { createListener, type Listener } from '../gateway/listener.ts';
+import type { Gateway } from '../gateway/server.ts';
 import type { PairingSettings, ServerSettings } from '../gateway/settings.ts';
 import type { Services } from '../gateway/route.ts';
 import { addressOf, listenHosts } from './addresses.ts';
@@ -26,14 +26,10 @@ export function openListener({ onClose }: Start): Listener {
 }
 
 /** @throws {StartError} where the port is not to be had */
-export async function listen(
-  { settings }: Start<ServerSettings>,
-  listener: Listener,
-  handle: RequestListener,
-): Promise<void> {
+export async function listen({ settings }: Start<ServerSettings>, listener: Listener, gateway: Gateway): Promise<void> {
   const port = settings['server.port'];
   try {
-    await listener.listen({ hosts: listenHosts(settings['server.expose']), port, handle });
+    await listener.listen({ hosts: listenHosts(settings['server.expose']), port, ...gateway });
   } catch (error) {
     throw listenError(error, port);
   }

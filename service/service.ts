@@ -147,13 +147,13 @@ async function open(start: Start<Settings>, { peers, shutDown }: FromOutside): P
   };
   const reach = { gatewayFacts: facts, channelServer, relays };
   const parts = { kept, models, pulls, approval, identity, requestLog, reach, control };
-  const handle = openGateway(start, { ...parts, inner, live, peers, runToken });
+  const gateway = openGateway(start, { ...parts, inner, live, peers, runToken });
   void identity.opened.then(({ keys }) =>
     keys.onRevocation(endRevoked({ channelServer, live, relays, setTimer: setProcessTimer })),
   );
   relays.begin(channelServer);
   pulls.jobs.resume();
-  await listen(start, listener, handle);
+  await listen(start, listener, gateway);
   await writeRunFile(start.home, {
     pid: process.pid,
     host: '127.0.0.1',

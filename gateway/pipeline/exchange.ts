@@ -33,6 +33,8 @@ export interface Closing {
 export interface OverSocket {
   readonly kind: 'socket';
   readonly request: IncomingMessage;
+  /** What came over the WebSocket that the request opened, and is asked in the request's name. */
+  readonly message?: { readonly body: readonly Uint8Array[] };
 }
 
 export interface OverChannel {
@@ -51,6 +53,8 @@ export interface Answer {
   readonly body: string | AsyncIterable<string | Uint8Array>;
   /** Fires when the exchange is to be cut in the middle of a stream, even though its client does not read. */
   readonly cut?: AbortSignal | undefined;
+  /** Of a status of 101: the way of each message over the WebSocket. */
+  readonly messages?: Pipeline | undefined;
 }
 
 /** Never rejects: what goes wrong is the answer. */

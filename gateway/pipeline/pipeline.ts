@@ -61,6 +61,8 @@ interface VisitOptions extends PipelineOptions {
   readonly bodies: BodyBudget;
   readonly anonymous: RateWindow;
   readonly noteIgnored: (route: string, names: string | undefined) => void;
+  /** Of a message over a WebSocket, which is for one route whatever its address. */
+  readonly only?: Target;
 }
 
 /** One request on its way. */
@@ -90,7 +92,7 @@ class Visit {
   async #run(): Promise<Answer> {
     const { router, authorize, onRefusal } = this.#options;
     const exchange = this.#exchange;
-    const target = router.find(exchange.method, exchange.url);
+    const target = this.#options.only ?? router.find(exchange.method, exchange.url);
     this.#target = target;
     this.#record.aim(target?.route);
     const maxBytes = target?.route.maxBodyBytes ?? NO_BODY_BYTES;
@@ -129,12 +131,14 @@ class Visit {
     const lease = isCounted ? this.#lease(found) : UNCOUNTED;
     const unpack = { coding, maxBytes, lease };
     const reading = { keep, takeTurn, lease };
-    if (via.kind === 'channel') return readBody(unpacked(via.body, unpack), reading);
+    const body = bodyOf(via);
+    if (via.kind === 'channel' || body !== undefined) return readBody(unpacked(body ?? [], unpack), reading);
+    const { request } = via;
     const limits = { maxBytes, setTimer: setProcessTimer };
     if (!isStream && coding === undefined && declaredLength(headers) <= SHORT_BYTES) {
-      return readBody([await shortBody(via.request, limits)], reading);
+      return readBody([await shortBody(request, limits)], reading);
     }
-    const pieces = unpacked(bodyPieces(via.request, limits), unpack);
+    const pieces = unpacked(bodyPieces(request, limits), unpack);
     return isStream ? pieces : readBody(pieces, reading);
   }
 
@@ -201,14 +205,24 @@ class Visit {
   #replied({ path }: Route, reply: Reply): Answer {
     if (reply.isCarrier === true) this.#record.forget();
     this.#options.noteIgnored(path, reply.headers?.[IGNORED_HEADER]);
-    const { status = 200, cut, body } = reply;
+    const { status = 200, cut, messages, body } = reply;
     const headers = { ...this.#headers, ...reply.headers };
     if (typeof body === 'object' && Symbol.asyncIterator in body) {
       return { status, headers, cut, body: this.#record.watch(status, body) };
     }
     const [text, type] = typeof body === 'string' ? [body, TEXT] : [JSON.stringify(body), JSON_TYPE];
     this.#record.answer(status, text);
-    return wholeAnswer(status, { 'content-type': type, ...headers }, text);
+    return {
+      ...wholeAnswer(status, { 'content-type': type, ...headers }, text),
+      cut,
+      messages: messages && this.#wayTo(messages),
+    };
+  }
+
+  /** Every message is a visit of its own, which looks for no route. */
+  #wayTo(route: Route): Pipeline {
+    const only: Target = { route, params: {}, wants: 'answer', siblings: [route] };
+    return (exchange) => new Visit(exchange, { ...this.#options, only }).answer();
   }
 
   #failed(error: unknown): Answer {
@@ -224,12 +238,18 @@ class Visit {
     const text = JSON.stringify(dialectOf(this.#exchange).encodeError({ code, status, ...outward }));
     const answer = wholeAnswer(status, { ...this.#headers, ...headers, 'content-type': JSON_TYPE }, text);
     this.#record.answer(status, text);
-    const isSent = via.kind === 'channel' || isHeard(via.request) || code === 'request_timeout';
+    const isSent =
+      bodyOf(via) !== undefined || via.kind === 'channel' || isHeard(via.request) || code === 'request_timeout';
     if (isSent) return answer;
     // RFC 9112, 9.3: what of the body may still come would be taken for the next request, or waited for in vain.
     const early = { ...answer.headers, connection: 'close' };
     return { ...answer, headers: early, body: answerEarly(text, via.request, setProcessTimer) };
   }
+}
+
+/** What is there already, and need not be waited for. */
+function bodyOf(via: Exchange['via']): readonly Uint8Array[] | undefined {
+  return via.kind === 'channel' ? via.body : via.message?.body;
 }
 
 function wholeAnswer(status: number, headers: Readonly<Record<string, string>>, body: string): Answer {

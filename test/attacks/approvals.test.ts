@@ -118,7 +118,7 @@ describe('Questions that stay before the owner when whoever asked has left', () 
       const live = createLiveRequests({ setTimer: setProcessTimer });
       registry.onRevocation((kids) => live.end(kids));
       const { token, key } = registry.create({});
-      const handle = createGateway({
+      const { handle } = createGateway({
         routes: [asking],
         services: { keys: { open: async () => registry } } as unknown as Services,
         guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },

@@ -134,7 +134,7 @@ describe('A revocation that waits for the unwilling', () => {
     const live = createLiveRequests({ setTimer: setProcessTimer });
     registry.onRevocation((kids) => live.end(kids));
     const { token, key } = registry.create({});
-    const handle = createGateway({
+    const { handle } = createGateway({
       routes: [never, deaf],
       services: { keys: { open: async () => registry } } as unknown as Services,
       guard: { hostnames: [], allowedOrigins: ['*'], machineNames: () => [] },

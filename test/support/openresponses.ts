@@ -40,6 +40,14 @@ export function expectValidCompaction(body: unknown): void {
   expectValid('CompactResource', body);
 }
 
+export function expectValidSocketError(event: unknown): void {
+  expectValid('WebSocketErrorEvent', event);
+}
+
+export function expectValidEvent(event: { readonly type: string }): void {
+  expectValid(eventSchemas.get(event.type) ?? `of an event ${event.type}`, event);
+}
+
 export function expectValidItem(item: unknown): void {
   expectValid('ItemField', item);
 }

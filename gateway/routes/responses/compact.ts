@@ -47,7 +47,9 @@ export const compactResponse = inferenceRoute({
     const { request, said } = await inTurns(parseCompaction(asked, context));
     const model = await inference.languageModel(request.model);
     const { call, dropped } = await fitPrompt(request, { inference, signal, modelId: model.modelId });
-    const answer = await model.doGenerate({ ...call, abortSignal: signal });
+    const tokens = await inference.countPromptTokens(request.model, { ...call, abortSignal: signal });
+    const maxOutputTokens = Math.min(tokens, MAX_SUMMARY_TOKENS);
+    const answer = await model.doGenerate({ ...call, maxOutputTokens, abortSignal: signal });
     assertWhole(answer);
     const createdAt = Math.floor(now() / 1000);
     return {

@@ -20,6 +20,15 @@ export interface EarlierContext {
   readonly responses: ResponseStore;
   readonly owner: string;
   readonly previousId: string | undefined;
+  /** What else can be gone on from. */
+  readonly local?: LocalResponse | undefined;
+}
+
+/** A response that is not stored, but for as long as its connection lasts. */
+export interface LocalResponse {
+  readonly id: string;
+  /** All that was said, its answer included. */
+  readonly conversation: readonly Item[];
 }
 
 /** @param key names the new items */
@@ -30,10 +39,9 @@ export function* parseWithEarlier(
   return yield* parseResponsesRequest(body, { key, ...(yield* earlier(context)) });
 }
 
-export function* earlier({ responses, owner, previousId }: EarlierContext): Steps<Earlier> {
-  const conversation = previousId === undefined ? [] : responses.conversation(owner, previousId);
-  if (conversation === undefined) throw previousNotFound();
-  if (conversation.some(({ isUnfinished }) => isUnfinished === true)) throw previousUnfinished();
+export function* earlier(context: EarlierContext): Steps<Earlier> {
+  const { responses, owner } = context;
+  const conversation = yield* conversationOf(context);
   const looked = new Map<string, ReadonlyMap<string, Item>>();
   let bytes = 0;
   const itemsOfResponse = (id: string): ReadonlyMap<string, Item> => {
@@ -43,7 +51,7 @@ export function* earlier({ responses, owner, previousId }: EarlierContext): Step
     return new Map(response === undefined ? [] : itemsOf(response).map((item) => [item.id, item]));
   };
   return {
-    conversation: yield* itemsOfAll(conversation),
+    conversation,
     findItem(id) {
       const response = responseIdOfItem(id);
       if (response === undefined) return undefined;
@@ -52,6 +60,15 @@ export function* earlier({ responses, owner, previousId }: EarlierContext): Step
       return items.get(id);
     },
   };
+}
+
+function* conversationOf({ responses, owner, previousId, local }: EarlierContext): Steps<readonly Item[]> {
+  if (previousId === undefined) return [];
+  if (previousId === local?.id) return local.conversation;
+  const conversation = responses.conversation(owner, previousId);
+  if (conversation === undefined) throw previousNotFound();
+  if (conversation.some(({ isUnfinished }) => isUnfinished === true)) throw previousUnfinished();
+  return yield* itemsOfAll(conversation);
 }
 
 /** All of a response is read for one item of it. */
@@ -63,7 +80,7 @@ function tooMuchReferredTo(): RequestError {
 
 function previousNotFound(): RequestError {
   return new RequestError(
-    'not_found',
+    'previous_response_not_found',
     'previous_response_id: there is no response with this id, or its conversation is no longer there in full. Responses are kept for 24 hours, unless they were made with "store": false.',
     { param: 'previous_response_id' },
   );

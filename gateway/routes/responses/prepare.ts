@@ -11,11 +11,11 @@ import { isGuest, ownerOf, type Caller } from '../../caller.ts';
 import type { Services } from '../../route.ts';
 import { ignoredHeaders } from '../../wire/ignored.ts';
 import { objectId } from '../../wire/object-id.ts';
-import { responseId } from '../../wire/responses/items.ts';
+import { responseId, type Item } from '../../wire/responses/items.ts';
 import type { ResponsesBody } from '../../wire/responses/request.ts';
 import type { ResponseEnvelope, ResponseResource } from '../../wire/responses/resource.ts';
 import type { Step } from '../../wire/responses/steps.ts';
-import { parseWithEarlier } from './earlier.ts';
+import { parseWithEarlier, type LocalResponse } from './earlier.ts';
 import { fitPrompt } from './fit-prompt.ts';
 
 export interface PreparedResponse {
@@ -28,6 +28,8 @@ export interface PreparedResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** Unix time in seconds. */
   readonly seconds: () => number;
+  /** All that was said up to the answer. */
+  readonly items: readonly Item[];
   readonly isStored: boolean;
   /** Stores the final response, unless it is not to be. @returns what its client is told */
   readonly keep: (response: ResponseResource, steps?: readonly Step[]) => ResponseResource;
@@ -37,6 +39,7 @@ interface Asked {
   readonly caller: Caller;
   readonly bodyBytes: number;
   readonly signal: AbortSignal;
+  readonly local?: LocalResponse | undefined;
 }
 
 /** What of the services an answer takes. */
@@ -47,16 +50,18 @@ export interface ResponseNeeds extends Pick<Services, 'responses' | 'backgroundR
 /** @throws {RequestError} and {ServiceError} for what can't be answered */
 export async function prepareResponse(
   asked: ResponsesBody,
-  { caller, bodyBytes, signal }: Asked,
+  { caller, bodyBytes, signal, local }: Asked,
   services: ResponseNeeds,
 ): Promise<PreparedResponse> {
   const { inference, responses, now } = services;
   const owner = ownerOf(caller);
   const key = objectId('');
   const previousId = asked.previous_response_id ?? undefined;
-  const isRefused = asked.store !== false && !hasRoom(responses, { caller, previousId, bodyBytes });
+  // What goes on from something that is not stored could not be read again.
+  const isLocal = previousId !== undefined && previousId === local?.id;
+  const isRefused = asked.store !== false && (isLocal || !hasRoom(responses, { caller, previousId, bodyBytes }));
   const sent = isRefused ? { ...asked, store: false } : asked;
-  const request = await inTurns(parseWithEarlier(sent, { key, responses, owner, previousId }));
+  const request = await inTurns(parseWithEarlier(sent, { key, responses, owner, previousId, local }));
   const model = await inference.languageModel(request.model);
   const { call, dropped } =
     sent.truncation === 'auto'
@@ -78,6 +83,7 @@ export async function prepareResponse(
     headers: ignoredHeaders([...request.ignored, ...(isRefused ? ['store'] : []), ...dropped]),
     seconds,
     stored,
+    items: request.items(),
     isStored: request.store,
     keep(body, steps) {
       // A client that left never learned the id.

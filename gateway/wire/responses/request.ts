@@ -152,6 +152,8 @@ export interface ResponsesRequest {
   readonly stream: boolean;
   readonly store: boolean;
   readonly call: ModelCall;
+  /** All that the call is about, oldest first. */
+  readonly items: () => readonly Item[];
   /** The call without so many of the oldest items: those that can be left out, at the most. */
   readonly shorten: (oldest: number) => Steps<ShortenedCall>;
   readonly tools: Tools;
@@ -190,6 +192,7 @@ export function* parseResponsesRequest(
     input: input.items,
     ignored: [...new Set([...tools.ignored, ...input.ignored, ...ignoredHints(body)])],
     call: yield* callOf(items),
+    items: () => items,
     *shorten(oldest) {
       const kept = withoutOldest(items, oldest);
       return { call: yield* callOf(kept), dropped: items.length - kept.length };

@@ -142,6 +142,7 @@ const MEANINGS: Readonly<Record<ErrorCode, PosternErrorCode>> = {
   ...{ unsupported: 'incompatible', unauthenticated: 'incompatible', agent_not_found: 'incompatible' },
   ...{ agent_scope_denied: 'incompatible', cross_site: 'incompatible', forbidden: 'incompatible' },
   ...{ foreign_host: 'incompatible', model_not_found: 'incompatible', not_found: 'incompatible' },
+  ...{ previous_response_not_found: 'incompatible' },
   ...{ method_not_allowed: 'incompatible', request_timeout: 'incompatible', already_dispatched: 'incompatible' },
   ...{ approval_needs_code: 'incompatible', approval_settled: 'incompatible', records_gone: 'incompatible' },
   ...{ too_many_invites: 'incompatible', body_too_large: 'incompatible', unsupported_media_type: 'incompatible' },

@@ -108,6 +108,7 @@ async function create(asked: Asked = {}): Promise<Response> {
 }
 
 const notFound = expect.objectContaining({ code: 'not_found' });
+const noPrevious = expect.objectContaining({ code: 'previous_response_not_found' });
 
 describe('one caller has nothing of another’s', () => {
   const others = ['master', '0xabc', '0xabd', 'anonymous'] as const;
@@ -119,7 +120,7 @@ describe('one caller has nothing of another’s', () => {
       await expect(ask(getResponse, { as, id })).rejects.toThrow(notFound);
       await expect(ask(listInputItems, { as, id })).rejects.toThrow(notFound);
       await expect(ask(deleteResponse, { as, id })).rejects.toThrow(notFound);
-      await expect(create({ as, body: { previous_response_id: id } })).rejects.toThrow(notFound);
+      await expect(create({ as, body: { previous_response_id: id } })).rejects.toThrow(noPrevious);
       await expect(create({ as, body: { input: [item] } })).rejects.toThrow(notFound);
     }
     expect(calls).toHaveLength(1);
