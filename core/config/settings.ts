@@ -152,11 +152,23 @@ function checkSetting({ name, value, where }: GivenSetting, declaration: Setting
   throw new SettingsError(`${at}${name}: ${reason}`, { isMisuse: where === COMMAND_LINE });
 }
 
+const oneOf = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+
 /** In words, for a schema that few of them describe. */
 function expectationOf(schema: z.ZodType): string | undefined {
-  const { type, minimum, maximum } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
-  if (type === 'integer') return `expected a number from ${minimum} to ${maximum}`;
-  return type === 'boolean' ? 'expected true or false' : undefined;
+  const { anyOf, ...single } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  const words = (anyOf ?? [single]).map(valuesOf);
+  return words.includes(undefined) ? undefined : `expected ${oneOf.format(words.flatMap((one) => one ?? []))}`;
+}
+
+type JsonSchema = Pick<z.core.JSONSchema.BaseSchema, 'type' | 'minimum' | 'maximum' | 'enum'>;
+
+function valuesOf({ type, minimum, maximum, enum: values }: JsonSchema): readonly string[] | undefined {
+  if (values !== undefined) return values.map(String);
+  if (type === 'integer')
+    return [minimum === Number.MIN_SAFE_INTEGER ? 'a whole number' : `a number from ${minimum} to ${maximum}`];
+  if (type === 'boolean') return ['true', 'false'];
+  return type === 'null' ? ['null'] : undefined;
 }
 
 async function readJsonFile(path: string): Promise<Record<string, unknown>> {
