@@ -20,6 +20,9 @@ const AWAY: ReadonlySet<PosternErrorCode> = new Set([
 /** After these home may well be away; whoever asks it knows. */
 const DOUBTFUL: ReadonlySet<PosternErrorCode> = new Set(['unanswered', 'truncated', 'gateway_stopped', 'restarted']);
 
+/** Home answers, and will go on to answer like this until somebody does something. */
+const SHUT: ReadonlySet<PosternErrorCode> = new Set(['refused', 'revoked', 'wrong_gateway', 'incompatible']);
+
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 
@@ -50,9 +53,16 @@ export function watchHome({ probe, say, setTimer }: HomeWatchOptions): HomeWatch
     const next = error === undefined ? 'reached' : codeIn(AWAY, error);
     if (next !== undefined) isInDoubt = false;
     if (next === undefined || next === state) return;
+    // Whoever was revoked is soon not known any more: that says less.
+    if (state === 'revoked' && next === 'refused') return;
     state = next;
+    if (next === 'reached') return say('Connected to home.');
     const reason = error instanceof Error ? error.message : '';
-    say(next === 'reached' ? 'Connected to home.' : `Home cannot be reached. ${reason} Asking again until it can.`);
+    say(
+      SHUT.has(next)
+        ? `Home does not let this machine in. ${reason}`
+        : `Home cannot be reached. ${reason} Asking again until it can.`,
+    );
   }
   const isSettled = (): boolean => ending.signal.aborted || (state === 'reached' && !isInDoubt);
   async function keepAsking(firstPauseMs: number): Promise<void> {

@@ -95,7 +95,7 @@ describe.runIf(has(networkNamespaces))('a second laptop', () => {
     const list = JSON.parse((await atHome('devices', '--json')).stdout) as { id: string }[];
     expect(await atHome('devices', 'revoke', list[0]!.id)).toMatchObject({ code: 0 });
     expect(await onLaptop('/v1/models')).toMatchObject({ status: 401, body: expect.stringContaining('pair') });
-    await until(() => laptop.log().includes('Home cannot be reached.'));
+    await until(() => laptop.log().includes('Home does not let this machine in.'));
     await laptop.stop();
     const invitation = await invite('--bearer');
     const again = await until(async () => {

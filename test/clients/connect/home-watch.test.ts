@@ -38,6 +38,21 @@ function watched() {
 }
 
 describe('home', () => {
+  test('that lets this machine in no more is not called away, and the clearer reason stands', async () => {
+    const { watch, said } = watched();
+    watch.begin();
+    watch.note(new PosternError('revoked'));
+    watch.note(new PosternError('refused'));
+    expect(said).toEqual([expect.stringMatching(/^Home does not let this machine in\. This device was revoked/)]);
+    watch.note();
+    watch.note(new PosternError('refused'));
+    expect(said.slice(1)).toEqual([
+      'Connected to home.',
+      expect.stringMatching(/^Home does not let this machine in\./),
+    ]);
+    watch.end();
+  });
+
   test('that is there is said once, and asked no more', async () => {
     const { watch, said, pass, probes, isWaiting } = watched();
     watch.begin();
