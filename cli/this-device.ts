@@ -27,7 +27,8 @@ export function report(
   if (asJson) {
     const shown = { gateway_id: gatewayId, gateway_name: gatewayName, device_id: deviceId, urls };
     terminal.print(JSON.stringify({ ...shown, replaced_device_id: replaced ?? null }));
-  } else terminal.print(deviceId);
+    // A person reads it in the words below.
+  } else if (!terminal.isInteractive) terminal.print(deviceId);
   terminal.say(`Paired with ${quoted(gatewayName)} as device ${deviceId}. "postern connect" brings its models here.`);
   if (bearerKey !== undefined) terminal.say('A plain access key came with it: "postern gateways key" prints it.');
   if (replaced === undefined) return;

@@ -3,6 +3,7 @@
 import { install } from './install.mjs';
 import { build } from './prepare.mjs';
 
+process.env.POSTERN_COMMAND ??= './postern';
 install('serving');
 await build();
 const { run } = await import('../dist/postern/main.js');

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { CommandError, type CommandContext } from '../command.ts';
 import { requireLiveServer } from '../live-server.ts';
 import { didYouMean } from '../did-you-mean.ts';
+import { unwritable } from '../unwritable.ts';
 import { chooseModel, modelIds } from './choose-model.ts';
 import {
   cleared,
@@ -107,16 +108,10 @@ function clear(chat: Chat, _argument: string, { terminal }: CommandContext): voi
 
 /** For its owner alone, and never over a file that is there. */
 async function save({ conversation }: Chat, path: string, { terminal }: CommandContext): Promise<void> {
-  try {
-    await writeFile(withHome(required(path)), formatConversation(conversation), { mode: 0o600, flag: 'wx' });
-  } catch (cause) {
-    if (cause instanceof CommandError) throw cause;
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
-    throw new CommandError(
-      code === 'EEXIST' ? `${path} is there already. Name another file.` : `${path} can't be written (${code}).`,
-      { cause },
-    );
-  }
+  const target = withHome(required(path));
+  await writeFile(target, formatConversation(conversation), { mode: 0o600, flag: 'wx' }).catch((cause: unknown) => {
+    throw unwritable(target, cause);
+  });
   terminal.say(`Saved in ${path}, for you alone to read. "/load ${path}" goes on with it.`);
 }
 

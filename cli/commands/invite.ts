@@ -23,7 +23,8 @@ import { deviceText, pathText } from './devices.ts';
 import { agentIndexOf, findDurationS, type Flag } from '../flags.ts';
 import { waitForDevice } from '../invite-wait.ts';
 import { requireLiveServer, type LiveServer } from '../live-server.ts';
-import { localTime } from '../local-time.ts';
+import { unwritable } from '../unwritable.ts';
+import { localMinute, localTime } from '../local-time.ts';
 import { table, type Cell } from '../table.ts';
 
 export const invite: Command = noun({
@@ -115,8 +116,7 @@ async function writePicture(path: string, { code }: MadeInvite, { terminal }: Co
   try {
     await writeFile(path, await qrCodePng(code), { mode: 0o600, flag: 'wx' });
   } catch (cause) {
-    const reason = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
-    throw new CommandError(`${path} cannot be written${reason}.`, { cause });
+    throw unwritable(path, cause);
   }
   terminal.say(`The code is in ${path}. Remove the picture when the device is paired.`);
 }
@@ -137,7 +137,7 @@ async function show(made: MadeInvite, { terminal }: CommandContext): Promise<voi
 function wordsAbout(made: MadeInvite): string {
   const scope = made.agent_index === null ? 'every agent' : `agent ${made.agent_index}`;
   const lines = [
-    `Pairs one device with ${made.gateway_name}, for ${scope}, until ${localTime(made.expires_at)}.`,
+    `Pairs one device with ${made.gateway_name}, for ${scope}, until ${localMinute(Date.parse(made.expires_at))}.`,
     `Its fingerprint, to compare on the device:  ${made.gateway_id}`,
     ...placesOf(made),
     made.needs_approval

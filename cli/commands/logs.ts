@@ -1,14 +1,11 @@
 /** `postern logs`: the request log, read from the database itself, so that it can be seen while no server runs. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { RequestError } from '../../gateway/errors.ts';
 import { openRequestLog } from '../../gateway/request-log/request-log.ts';
-import type { LoggedRequest, RequestLogReader, RequestStats } from '../../gateway/request-log/request-log-reader.ts';
+import type { RequestLogReader, RequestStats } from '../../gateway/request-log/request-log-reader.ts';
 import { parseRequestQuery, type RequestQuery } from '../../gateway/request-log/request-query.ts';
 import { CommandError, UsageError, type Command, type CommandInput } from '../command.ts';
+import { followRequests, type PrintRequests } from '../follow-requests.ts';
 import { formatDuration, REQUEST_HEADS, requestLine } from '../request-line.ts';
-
-/** How soon a new row is seen. */
-const POLL_MS = 200;
 
 const DEFAULT_LIMIT = '50';
 
@@ -50,7 +47,7 @@ Example:
     const { flags } = input;
     const { terminal, home, stop } = context;
     const isJson = flags['json'] === true;
-    const print: Print = (requests) => {
+    const print: PrintRequests = (requests) => {
       for (const request of requests) terminal.print(isJson ? JSON.stringify(request) : requestLine(request));
     };
     if (flags['follow'] === true && flags['stats'] === true)
@@ -64,7 +61,7 @@ Example:
       } else {
         if (!isJson && terminal.isInteractive) terminal.print(REQUEST_HEADS);
         const from = printNewest(reader, query, print);
-        if (flags['follow'] === true) await follow(reader, query, { from, print, stop });
+        if (flags['follow'] === true) await followRequests(reader, { filter: query.filter, from, print, stop });
       }
     } finally {
       log.close();
@@ -91,30 +88,11 @@ function openLog(home: string): NonNullable<ReturnType<typeof openRequestLog>> {
   return log;
 }
 
-type Print = (requests: readonly LoggedRequest[]) => void;
-
 /** @returns the last request that there is, whether or not it was asked for */
-function printNewest(reader: RequestLogReader, { filter, limit }: RequestQuery, print: Print): number {
+function printNewest(reader: RequestLogReader, { filter, limit }: RequestQuery, print: PrintRequests): number {
   const lastId = reader.lastId();
   print(reader.list(filter, { limit, beforeId: lastId + 1 }).toReversed());
   return lastId;
-}
-
-async function follow(reader: RequestLogReader, { filter }: RequestQuery, { from, print, stop }: Following) {
-  let lastId = from;
-  while (!stop.aborted) {
-    const newestId = reader.lastId();
-    const fresh = reader.after(lastId, filter);
-    print(fresh);
-    lastId = fresh.at(-1)?.id ?? Math.max(lastId, newestId);
-    await sleep(POLL_MS, undefined, { signal: stop }).catch(() => undefined);
-  }
-}
-
-interface Following {
-  readonly from: number;
-  readonly print: Print;
-  readonly stop: AbortSignal;
 }
 
 function statsTable(stats: RequestStats): string {

@@ -9,6 +9,7 @@ import {
 import { relayOfInvite } from '../../clients/sdk/relay.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type ExitCode } from '../command.ts';
 import { confirm } from '../confirm.ts';
+import { localMinute } from '../local-time.ts';
 import { version } from '../../service/package.ts';
 import { pairWithCode } from '../pair-with-code.ts';
 import { listPairedGateways, openPairingStorage } from '../paired-gateways.ts';
@@ -78,7 +79,7 @@ function readInvite(pasted: string): InviteDescription {
   const invite = explained(() => describeInvite(pasted.trim()));
   if (invite.isOver) {
     throw new CommandError(
-      `this invite is over since ${localTime(invite.expiresAtMs)}. Make a new one at home: "postern invite". ` +
+      `this invite is over since ${localMinute(invite.expiresAtMs)}. Make a new one at home: "postern invite". ` +
         "If it should be good still, look at this machine's clock.",
     );
   }
@@ -103,7 +104,7 @@ function showInvite(invite: InviteDescription, { terminal }: CommandContext): vo
       `Gateway    ${invite.gatewayId}`,
       ...invite.urls.map((url, at) => `${at === 0 ? 'Addresses' : '         '}  ${url}`),
       ...(invite.relayOrigin === undefined ? [] : [`Relay      ${invite.relayOrigin}`]),
-      `Good until ${localTime(invite.expiresAtMs)}, ${invite.isForOneAgent ? 'for one agent' : 'for every agent'}`,
+      `Good until ${localMinute(invite.expiresAtMs)}, ${invite.isForOneAgent ? 'for one agent' : 'for every agent'}`,
       'Compare this fingerprint with the one that "postern invite" shows at home.',
     ].join('\n'),
   );
@@ -135,9 +136,4 @@ async function redeemHere(
 function notPaired({ terminal }: CommandContext): ExitCode {
   terminal.say('Not paired. As long as the invite is good, "postern pair -" takes it again.');
   return 1;
-}
-
-/** As the clock on the wall shows it: `2026-01-31 12:00:00`. */
-function localTime(timeMs: number): string {
-  return new Date(timeMs).toLocaleString('sv-SE');
 }

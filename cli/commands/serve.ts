@@ -1,4 +1,5 @@
 /** `postern serve`: settings, the lock on the home, and words for whoever started it. */
+import { existsSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { lockHome, readRunFile, removeRunFile } from '../../core/config/home.ts';
 import { readSettings as readAllSettings, type Settings } from '../../service/settings.ts';
@@ -8,7 +9,9 @@ import { reachableUrls } from '../../service/addresses.ts';
 import { CommandError, UsageError, type Command, type CommandContext, type CommandInput } from '../command.ts';
 import { clockLagText } from '../clock-lag.ts';
 import { portOf } from '../flags.ts';
+import { followRequests } from '../follow-requests.ts';
 import { listHere, withDatabase } from '../key-admin.ts';
+import { REQUEST_HEADS, requestLine } from '../request-line.ts';
 import { requireOpenFiles } from '../../service/open-files.ts';
 import { version } from '../../service/package.ts';
 import { startService, type Service } from '../../service/service.ts';
@@ -17,7 +20,7 @@ import { UNTOLD_PEERS, UNTOLD_PEERS_REMEDY } from '../untold-peers.ts';
 export const serve: Command = {
   name: 'serve',
   summary: 'start the service',
-  usage: `Usage: postern serve [--port N] [--expose] [--relay URL]... [--models-dir DIR] [--json]
+  usage: `Usage: postern serve [--port N] [--expose] [--relay URL]... [--models-dir DIR] [--verbose] [--json]
 
 Serves until it is stopped (Ctrl-C, or "postern stop" from another terminal).
 
@@ -27,6 +30,7 @@ Serves until it is stopped (Ctrl-C, or "postern stop" from another terminal).
                       or $SVC_RELAY); may be given more than once
   --models-dir DIR    where model files (*.gguf) are (default ~/MLXModels, or $SVC_MODELS_DIR)
   --trust-clock       forget the latest time that was seen, because this machine's clock was ahead then and is right now
+  --verbose           print each request as it is answered: a line on a screen, JSON in a pipe
   --json              print one JSON object when ready: url, pid, home
 
 Everything that is kept lies in $SVC_HOME (default ~/.service). "postern settings list" shows what else can be set.
@@ -40,6 +44,7 @@ Example:
     relay: { type: 'string', multiple: true },
     'models-dir': { type: 'string' },
     'trust-clock': { type: 'boolean' },
+    verbose: { type: 'boolean' },
     json: { type: 'boolean' },
   },
   run: serveUntilStopped,
@@ -71,7 +76,9 @@ async function serveUntilStopped(input: CommandInput, context: CommandContext): 
     if (settings['server.allowedOrigins'].includes('*')) sayOpenToPages(context);
     // What was compiled would be kept by an orderly end alone.
     setProcessTimer(SETTLED_MS, flushCompileCache);
-    await untilEither(context.stop, running.shutDown);
+    const ending = AbortSignal.any([context.stop, running.shutDown]);
+    if (input.flags['verbose'] === true) await showRequests(running, ending, context);
+    await aborted(ending);
     terminal.say('Stopping ...');
     await running.stop(context.stopNow);
     await removeRunFile(home);
@@ -107,14 +114,24 @@ async function alreadyServing(home: string): Promise<CommandError> {
   );
 }
 
-function report({ port }: Service, settings: Settings, asJson: boolean, { terminal, home }: CommandContext): void {
+function report({ port }: Service, settings: Settings, asJson: boolean, context: CommandContext): void {
+  const { terminal, home, environment } = context;
   const url = `http://127.0.0.1:${port}`;
   if (asJson) return terminal.print(JSON.stringify({ url, pid: process.pid, home, version }));
   terminal.say(`Postern ${version} serves on ${url}`);
   const discovered = settings['models.discover'] ? ', those of LM Studio and Ollama' : '';
+  const folder = settings['models.folder'];
   terminal.say(
-    `Models: *.gguf in ${settings['models.folder']}${discovered}, and "foundation", a tiny built-in one that only shows how things work.`,
+    `Models: *.gguf in ${folder}${discovered}, and "foundation", a tiny built-in one that only shows how things work.`,
   );
+  if (!existsSync(folder)) terminal.say(`${folder} does not exist yet: "postern models pull" makes it, or mkdir -p.`);
+  terminal.say(sampleText(url, environment['POSTERN_COMMAND'] ?? 'postern'));
+}
+
+/** Something to try at once. @param command how the program was called */
+function sampleText(url: string, command: string): string {
+  const body = { model: 'foundation', messages: [{ role: 'user', content: 'Hello' }] };
+  return `Try it: ${command} chat, or\n  curl ${url}/v1/chat/completions -d '${JSON.stringify(body)}'`;
 }
 
 function sayExposed(
@@ -152,10 +169,21 @@ function sayRelays(origins: readonly string[], { terminal }: Pick<CommandContext
     terminal.say(`On the way to ${open.join(', ')} the network sees as much as the relay does: wss:// hides that.`);
 }
 
-function untilEither(one: AbortSignal, other: AbortSignal): Promise<void> {
-  const either = AbortSignal.any([one, other]);
+/** Until it ends. */
+async function showRequests({ requestLog }: Service, stop: AbortSignal, { terminal }: CommandContext): Promise<void> {
+  if (terminal.isInteractive) terminal.print(REQUEST_HEADS);
+  const print = terminal.isInteractive ? requestLine : JSON.stringify;
+  await followRequests(requestLog, {
+    filter: {},
+    from: requestLog.lastId(),
+    print: (requests) => requests.forEach((request) => terminal.print(print(request))),
+    stop,
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    if (either.aborted) resolve();
-    else either.addEventListener('abort', () => resolve(), { once: true });
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 }

@@ -26,6 +26,12 @@ export const terminals: Requirement = {
   remedy: "A terminal of one's own needs Linux and util-linux' script (Debian: bsdutils).",
 };
 
+/** What systemd makes of a unit. */
+export const systemdAnalyze: Requirement = {
+  isMet: spawnSync('which', ['systemd-analyze']).status === 0,
+  remedy: 'A unit is looked at by systemd-analyze, of the Debian package systemd.',
+};
+
 /** The shells that the command line is completed in. */
 export const shells: Requirement = {
   isMet: ['bash', 'zsh', 'fish'].every((program) => spawnSync('which', [program]).status === 0),
