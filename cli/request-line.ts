@@ -23,15 +23,21 @@ export function requestLine(request: LoggedRequest): StyledText {
 function details(request: LoggedRequest): string[] {
   const { input_tokens: input, cached_tokens: cached, output_tokens: output, tokens_per_second: speed } = request;
   return [
-    request.model,
+    modelText(request),
     input === null ? null : `${input}${cached === null || cached === 0 ? '' : ` (${cached} cached)`} in`,
     output === null ? null : `${output} out`,
     speed === null ? null : `${speed.toFixed(1)} tok/s`,
     request.finish_reason,
     request.error_code,
+    request.error_message,
     request.source === 'http' ? null : request.source,
     request.caller === 'loopback' ? null : request.caller,
   ].filter((detail) => detail !== null);
+}
+
+/** What answered; after what was asked for, where that is another name. */
+function modelText({ model, requested_model: asked }: LoggedRequest): string | null {
+  return asked === null || asked === model ? model : [asked, model ?? '?'].join(' = ');
 }
 
 /** `3.4 ms`, `120 ms`, `2.5 s`. */

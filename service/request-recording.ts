@@ -38,9 +38,9 @@ export function openRecording(
     now: Date.now,
     elapsed: () => performance.now(),
     keepBodies: settings['log.bodies'],
-    onEntry(entry, { isPoll }) {
+    onEntry(entry, { isRoutine }) {
       // One each second, of the command line or a monitor, would bury what its owner looks for.
-      if (!isPoll) requestLog.write(entry);
+      if (!isRoutine) requestLog.write(entry);
       metrics.observe(entry);
     },
   });

@@ -12,7 +12,7 @@ const KNOWN_VERSIONS = {
   model_details: 1,
   model_digests: 1,
   relay_epochs: 1,
-  request_log: 1,
+  request_log: 2,
   responses: 3,
   sealed_actions: 1,
 } as const;

@@ -98,7 +98,7 @@ class Visit {
     const maxBytes = target?.route.maxBodyBytes ?? NO_BODY_BYTES;
     checkFraming(exchange.headers, maxBytes);
     const found = await authorize(exchange, target);
-    this.#record.identify(found.caller);
+    this.#record.identify(found.caller, found);
     if (exchange.via.kind === 'channel' && exchange.via.fault !== undefined) throw exchange.via.fault.error;
     const { site, host } = found.provenance;
     const { origin } = exchange.headers;

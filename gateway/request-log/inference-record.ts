@@ -36,6 +36,7 @@ export class InferenceRecord {
   readonly #options: InferenceRecordOptions;
   readonly #calls: CallRecord[] = [];
   #model: string | undefined;
+  #requestedModel: string | undefined;
   /** What the models wrote, in the order they wrote it. */
   text = '';
 
@@ -48,11 +49,13 @@ export class InferenceRecord {
     return {
       ...inference,
       languageModel: async (id) => {
+        this.#requestedModel = id;
         const model = await inference.languageModel(id, owner);
         this.#model = model.modelId;
         return observed(model, () => this.#observe());
       },
       countPromptTokens: async (id, call) => {
+        this.#requestedModel = id;
         const count = await inference.countPromptTokens(id, call, owner);
         this.#model = id;
         return count;
@@ -65,6 +68,7 @@ export class InferenceRecord {
     const firstPieceAt = this.#calls.find((call) => call.firstPieceAt !== undefined)?.firstPieceAt;
     return {
       model: this.#model,
+      requestedModel: this.#requestedModel,
       finishReason: this.#finishReason(isCancelled),
       inputTokens: this.#sum((call) => call.usage?.inputTokens.total ?? call.promptTokens),
       cachedTokens: this.#sum((call) => call.usage?.inputTokens.cacheRead),

@@ -13,7 +13,7 @@ import type { Reply, Route, Services } from '../route.ts';
 import { withoutAlias } from '../path-alias.ts';
 import { InferenceRecord } from './inference-record.ts';
 import { redact, redactPath, singleLine } from './redaction.ts';
-import { CLIENT_LEFT, type RequestEntry } from './request-entry.ts';
+import { CLIENT_LEFT, type InferenceEntry, type RequestEntry } from './request-entry.ts';
 
 /** What of a body is kept, in characters. */
 const MAX_BODY_LENGTH = 4096;
@@ -21,6 +21,9 @@ const MAX_BODY_LENGTH = 4096;
 const MAX_LOOK_LENGTH = 4 * MAX_BODY_LENGTH;
 const MAX_PATH_LENGTH = 256;
 const MAX_USER_AGENT_LENGTH = 200;
+/** What is no name could be anything, a prompt too. */
+const MODEL_NAME = /^[\w.:@/+-]{1,100}$/;
+const MAX_MESSAGE_LENGTH = 300;
 
 /** Bodies of pairing, of the encrypted channel and of administration are never kept: secrets are what they are for. */
 const KEEPS_BODIES: ReadonlySet<AccessClass> = new Set<AccessClass>(['inference', 'tools', 'agents', 'dispatch']);
@@ -33,9 +36,9 @@ export interface RecorderOptions {
   readonly keepBodies: boolean;
   /**
    * Called once for each request; must not throw.
-   * @param isPoll the owner, or a program of theirs, asked how things are, and was told
+   * @param isRoutine the owner's monitor asked how things are, or their command line administered, and was answered
    */
-  readonly onEntry: (entry: RequestEntry, about: { readonly isPoll: boolean }) => void;
+  readonly onEntry: (entry: RequestEntry, about: { readonly isRoutine: boolean }) => void;
 }
 
 export interface Recorder {
@@ -55,10 +58,12 @@ export class RequestRecord {
   readonly #startedAt: number;
   #route: Route | undefined;
   #caller: Caller | undefined;
+  #hasRunToken = false;
   #body: RequestBody | undefined;
   /** Of the answer, once there is one. */
   #status: number | undefined;
   #errorCode: ErrorCode | undefined;
+  #errorMessage: string | undefined;
   #isOver = false;
 
   constructor(exchange: Exchange, options: RecorderOptions) {
@@ -69,7 +74,11 @@ export class RequestRecord {
     this.#inference = new InferenceRecord({
       elapsed: options.elapsed,
       maxTextLength: options.keepBodies ? MAX_LOOK_LENGTH : 0,
-      onFailure: (error) => this.fail(outwardError(error).code),
+      onFailure: (error) => {
+        const { code, message } = outwardError(error);
+        this.fail(code);
+        this.#errorMessage = message;
+      },
     });
     exchange.onClosed((isAnswered) => this.#end({ isCancelled: !isAnswered }));
   }
@@ -79,8 +88,10 @@ export class RequestRecord {
     this.#route = route;
   }
 
-  identify(caller: Caller): void {
+  /** @param options.hasRunToken it comes from the owner's command line, or from a page of ours */
+  identify(caller: Caller, { hasRunToken = false }: { readonly hasRunToken?: boolean } = {}): void {
     this.#caller = caller;
+    this.#hasRunToken = hasRunToken;
   }
 
   /** Notes the body that a handler is given. */
@@ -128,7 +139,8 @@ export class RequestRecord {
   #end(ending: Ending): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    if (this.#exchange.method !== 'OPTIONS') this.#options.onEntry(this.#entry(ending), { isPoll: this.#isPoll() });
+    if (this.#exchange.method !== 'OPTIONS')
+      this.#options.onEntry(this.#entry(ending), { isRoutine: this.#isRoutine() });
   }
 
   #entry({ isCancelled, text }: Ending): RequestEntry {
@@ -144,20 +156,26 @@ export class RequestRecord {
       status: this.#status ?? CLIENT_LEFT,
       errorCode: this.#errorCode,
       caller: this.#callerName(),
-      userAgent: headers['user-agent'] && singleLine(redact(headers['user-agent'], secrets), MAX_USER_AGENT_LENGTH),
+      userAgent: shortLine(headers['user-agent'], secrets, MAX_USER_AGENT_LENGTH),
       requestId: id,
-      inference: this.#inference.entry({
-        startedAt: this.#startedAt,
-        // What fails because its client left does so after this.
-        isCancelled: isCancelled && this.#errorCode === undefined,
-      }),
+      errorMessage: shortLine(this.#errorMessage, secrets, MAX_MESSAGE_LENGTH),
+      inference: this.#inferenceEntry(isCancelled, secrets),
       ...this.#bodies(text, secrets),
     };
   }
 
-  #isPoll(): boolean {
+  #inferenceEntry(isCancelled: boolean, secrets: readonly string[]): InferenceEntry {
+    // What fails because its client left does so after this.
+    const isOver = isCancelled && this.#errorCode === undefined;
+    const entry = this.#inference.entry({ startedAt: this.#startedAt, isCancelled: isOver });
+    const { requestedModel = '' } = entry;
+    return { ...entry, requestedModel: MODEL_NAME.test(requestedModel) ? redact(requestedModel, secrets) : undefined };
+  }
+
+  #isRoutine(): boolean {
     const isOwner = this.#caller?.scope === 'owner' && this.#caller.page === undefined;
-    return isOwner && this.#route?.isPolled === true && (this.#status ?? CLIENT_LEFT) < 400;
+    const isCommandLine = this.#hasRunToken && this.#route?.access === 'admin';
+    return isOwner && (this.#route?.isPolled === true || isCommandLine) && (this.#status ?? CLIENT_LEFT) < 400;
   }
 
   #path(path: string, secrets: readonly string[]): string {
@@ -196,6 +214,10 @@ function credentials(headers: IncomingHttpHeaders): readonly string[] {
 /** A request may name its target with scheme and host (RFC 9112 §3.2.2), and a password among them. */
 function pathOf(url: string): string {
   return url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
+}
+
+function shortLine(text: string | undefined, secrets: readonly string[], most: number): string | undefined {
+  return text && singleLine(redact(text.slice(0, MAX_LOOK_LENGTH), secrets), most);
 }
 
 function textOf(body: Uint8Array): string {

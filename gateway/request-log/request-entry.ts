@@ -22,6 +22,8 @@ export interface RequestEntry {
   readonly route: string | undefined;
   readonly status: number;
   readonly errorCode: string | undefined;
+  /** What the client was told where a model refused: with the numbers of tokens, say. */
+  readonly errorMessage: string | undefined;
   /** `loopback`, `anonymous`, or whom a credential stands for; undefined where a request ended before that was known. */
   readonly caller: string | undefined;
   readonly userAgent: string | undefined;
@@ -36,6 +38,8 @@ export interface RequestEntry {
 export interface InferenceEntry {
   /** An installed model's id, never what a client made up. */
   readonly model: string | undefined;
+  /** The name that the client asked for, whether or not a model answers to it. */
+  readonly requestedModel: string | undefined;
   /** Undefined where no answer was asked of a model. */
   readonly finishReason: RequestFinishReason | undefined;
   readonly inputTokens: number | undefined;

@@ -14,6 +14,8 @@ export interface LoggedRequest {
   readonly status: number;
   readonly duration_ms: number;
   readonly model: string | null;
+  /** The name that the client asked for. */
+  readonly requested_model: string | null;
   readonly input_tokens: number | null;
   readonly cached_tokens: number | null;
   readonly output_tokens: number | null;
@@ -21,6 +23,7 @@ export interface LoggedRequest {
   readonly time_to_first_token_ms: number | null;
   readonly finish_reason: string | null;
   readonly error_code: string | null;
+  readonly error_message: string | null;
   readonly caller: string | null;
   readonly user_agent: string | null;
   readonly request_id: string;
@@ -65,8 +68,8 @@ const FAILED = `(status >= 400 AND status <> 499 OR finish_reason = 'error')`;
 
 type Row = Omit<LoggedRequest, 'time'> & { readonly at_ms: number };
 
-const COLUMNS = `id, at_ms, source, method, path, route, status, duration_ms, model, input_tokens, cached_tokens,
-  output_tokens, tokens_per_second, time_to_first_token_ms, finish_reason, error_code, caller, user_agent, request_id,
+const COLUMNS = `id, at_ms, source, method, path, route, status, duration_ms, model, requested_model, input_tokens, cached_tokens,
+  output_tokens, tokens_per_second, time_to_first_token_ms, finish_reason, error_code, error_message, caller, user_agent, request_id,
   request_body, response_body`;
 
 /** What of the log one step of following it takes in. */
@@ -117,7 +120,7 @@ function readStats(database: Database, filter: RequestFilter): RequestStats {
 }
 
 const CONDITIONS: Readonly<Record<keyof RequestFilter, string>> = {
-  search: ['path', 'model', 'error_code', 'user_agent']
+  search: ['path', 'model', 'requested_model', 'error_code', 'user_agent']
     .map((column) => `${column} LIKE @search ESCAPE '\\'`)
     .join(' OR '),
   method: 'method = @method',

@@ -87,6 +87,8 @@ const MIGRATIONS = [
    ) STRICT;
    CREATE INDEX requests_by_time ON requests (at_ms);
    CREATE INDEX requests_of_strangers ON requests (id) WHERE caller IS NULL OR caller = 'anonymous';`,
+  `ALTER TABLE requests ADD COLUMN requested_model TEXT;
+   ALTER TABLE requests ADD COLUMN error_message TEXT;`,
 ];
 
 /** All but the newest so many. */
@@ -246,6 +248,7 @@ const COLUMNS: Readonly<Record<string, (entry: RequestEntry) => string | number 
   status: ({ status }) => status,
   duration_ms: ({ durationMs }) => durationMs,
   model: ({ inference }) => inference.model,
+  requested_model: ({ inference }) => inference.requestedModel,
   input_tokens: ({ inference }) => inference.inputTokens,
   cached_tokens: ({ inference }) => inference.cachedTokens,
   output_tokens: ({ inference }) => inference.outputTokens,
@@ -254,6 +257,7 @@ const COLUMNS: Readonly<Record<string, (entry: RequestEntry) => string | number 
   generation_ms: ({ inference }) => inference.generationMs,
   finish_reason: ({ inference }) => inference.finishReason,
   error_code: ({ errorCode }) => errorCode,
+  error_message: ({ errorMessage }) => errorMessage,
   caller: ({ caller }) => caller,
   user_agent: ({ userAgent }) => userAgent,
   request_id: ({ requestId }) => requestId,

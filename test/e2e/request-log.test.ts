@@ -232,3 +232,25 @@ describe('whoever is not the owner on this machine', () => {
     expect((await readLog(server, 'method=POST')).stats.requests).toBe(before);
   });
 });
+
+test('the name that was asked for is there, whether or not a model answers to it, and no secret in it', async () => {
+  const named = async (model: string) => {
+    await (await post(server, '/v1/chat/completions', { ...user('Hello'), model, max_tokens: 1 })).text();
+    return lastRow(server);
+  };
+  expect(await named('FOUNDATION')).toMatchObject({ model: 'foundation', requested_model: 'FOUNDATION', status: 200 });
+  expect(await named('gpt-9')).toMatchObject({ model: null, requested_model: 'gpt-9', status: 404 });
+  expect((await named(`gpt-sk-${'a1B2'.repeat(12)}`)).requested_model).not.toContain('a1B2');
+  // What is no name may be anything.
+  for (const words of ['a prompt by mistake', 'x'.repeat(101)])
+    expect(await named(words)).toMatchObject({ model: null, requested_model: null, status: 404 });
+});
+
+test('a prompt that is too long is refused with its numbers, which are in its row', async () => {
+  const refused = await post(server, '/v1/chat/completions', user('word '.repeat(9000)));
+  const { error } = (await refused.json()) as { error: { message: string } };
+  const row = await lastRow(server);
+  expect(row).toMatchObject({ status: 400, error_code: 'prompt_too_long', error_message: error.message });
+  expect(row.error_message).toMatch(/\d+ tokens.* \d+/);
+  expect(row.error_message).not.toContain('word');
+});

@@ -3,6 +3,7 @@ import type { InferenceEntry, RequestEntry } from '../../gateway/request-log/req
 
 const noInference: InferenceEntry = {
   model: undefined,
+  requestedModel: undefined,
   finishReason: undefined,
   inputTokens: undefined,
   cachedTokens: undefined,
@@ -25,6 +26,7 @@ export function requestEntry({
     route: '/models',
     status: 200,
     errorCode: undefined,
+    errorMessage: undefined,
     caller: 'loopback',
     userAgent: 'curl/8',
     requestId: 'r',

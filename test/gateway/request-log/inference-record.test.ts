@@ -106,6 +106,7 @@ test('speed is that of the tokens after the first; the first one has its own tim
   await readAll((await watched.doStream(call)).stream);
   expect(entry()).toEqual({
     model: 'm',
+    requestedModel: 'm',
     finishReason: 'stop',
     inputTokens: 20,
     cachedTokens: 15,
@@ -126,6 +127,7 @@ test('a whole answer is counted alike, by what its model says of the time that i
   await (await inference.languageModel('m')).doGenerate(call);
   expect(entry()).toEqual({
     model: 'm',
+    requestedModel: 'm',
     finishReason: 'stop',
     inputTokens: 20,
     cachedTokens: 15,
