@@ -12,6 +12,7 @@ import type {
   LanguageModelV4Content,
   LanguageModelV4GenerateResult,
   LanguageModelV4StreamPart,
+  LanguageModelV4ToolCall,
 } from '@ai-sdk/provider';
 import * as z from 'zod';
 import { ServiceError } from '../errors.ts';
@@ -119,6 +120,7 @@ export async function collect(stream: ReadableStream<ModelStreamPart>): Promise<
 export function createCollector(): (part: ModelStreamPart) => ModelAnswer | undefined {
   const content: LanguageModelV4Content[] = [];
   let warnings: ModelAnswer['warnings'] = [];
+  let call: LanguageModelV4ToolCall | undefined;
   // Blocks of other providers may overlap.
   const growing = new Map<string, { type: 'text' | 'reasoning'; text: string }>();
   return (part) => {
@@ -139,11 +141,20 @@ export function createCollector(): (part: ModelStreamPart) => ModelAnswer | unde
         if (block !== undefined) block.text += part.delta;
         return undefined;
       }
+      case 'tool-input-start':
+        call = { type: 'tool-call', toolCallId: part.id, toolName: part.toolName, input: '' };
+        return undefined;
+      case 'tool-input-delta':
+        if (call !== undefined) call.input += part.delta;
+        return undefined;
       case 'tool-call':
+        call = undefined;
         content.push(part);
         return undefined;
       case 'finish': {
         const { finishReason, usage, providerMetadata } = part;
+        // A call that was cut off: its client gets what a stream would have shown of it.
+        if (call !== undefined) content.push(call);
         const more = providerMetadata === undefined ? {} : { providerMetadata };
         return { content, finishReason, usage, warnings, ...more };
       }

@@ -164,6 +164,13 @@ export function printGrammar(grammar: Grammar): string {
   return [...grammar].map(([name, production]) => `${name} ::= ${print(production, false)}\n`).join('');
 }
 
+/** A grammar in GBNF that takes any of these texts as well, each from its start to its end. */
+export function withAlternatives(gbnf: string, texts: readonly string[]): string {
+  if (texts.length === 0) return gbnf;
+  const others = either(rule('answer'), ...texts.map(text));
+  return printGrammar(new Map([['root', others]])) + gbnf.replace(/^root ::=/, 'answer ::=');
+}
+
 function print(production: Production, isPart: boolean): string {
   switch (production.type) {
     case 'text':

@@ -313,8 +313,9 @@ describe('the OpenAI client', () => {
         param: 'input',
       });
     }
-    const both = { tools: [weatherTool], text: { format: { type: 'json_object' } } };
-    expect(await create(both)).toMatchObject({ status: 400, param: 'text.format' });
+    const schema = { type: 'array', uniqueItems: true };
+    const format = { type: 'json_schema', name: 'unkept', strict: true, schema };
+    expect(await create({ text: { format } })).toMatchObject({ status: 400, param: 'text.format' });
   });
 
   test('tools that only OpenAI can run are left out and named in a header', async () => {

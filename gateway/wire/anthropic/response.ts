@@ -25,7 +25,7 @@ export const THINKING_SIGNATURE = 'unsigned';
 export function encodeMessage(envelope: MessageEnvelope, result: LanguageModelV4GenerateResult): object {
   return {
     ...messageStart(envelope, 0),
-    content: result.content.flatMap((part) => contentBlock(part, envelope)),
+    content: result.content.flatMap((part) => contentBlock(part, envelope, result.finishReason.unified === 'length')),
     ...encodeStop(result),
     usage: { ...NO_USAGE, ...encodeUsage(result.usage) },
   };
@@ -49,7 +49,7 @@ export function messageStart({ id, model }: MessageEnvelope, promptTokens: numbe
 }
 
 /** Anthropic has no empty blocks, and refuses to read them back. */
-function contentBlock(part: LanguageModelV4Content, { showThinking }: MessageEnvelope): object[] {
+function contentBlock(part: LanguageModelV4Content, { showThinking }: MessageEnvelope, isCut: boolean): object[] {
   switch (part.type) {
     case 'text':
       return part.text === '' ? [] : [{ ...textBlock(), text: part.text }];
@@ -58,7 +58,7 @@ function contentBlock(part: LanguageModelV4Content, { showThinking }: MessageEnv
       return part.text === '' ? [] : [{ ...thinkingBlock(), thinking, signature: THINKING_SIGNATURE }];
     }
     case 'tool-call':
-      return [{ ...toolUseBlock(part.toolCallId, part.toolName), input: parseInput(part.input) }];
+      return [{ ...toolUseBlock(part.toolCallId, part.toolName), input: parseInput(part.input, isCut) }];
     default:
       return [];
   }
@@ -79,9 +79,11 @@ export function toolUseBlock(callId: string, name: string): object {
 }
 
 /** Unlike in other styles the arguments are an object here, so there is no way to pass on what is none. */
-function parseInput(text: string): object {
+/** @param isCut whether the answer was: then a call may lack its end, and this style has no word for half an object */
+function parseInput(text: string, isCut: boolean): object {
   const input = parseJson(text === '' ? '{}' : text);
   if (isRecord(input)) return input;
+  if (isCut) return {};
   throw new ServiceError('engine_failed', 'The model called a tool with arguments that are not a JSON object.');
 }
 

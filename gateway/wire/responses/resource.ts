@@ -173,10 +173,29 @@ function outputItem(envelope: ResponseEnvelope, { part, index, status }: OutputP
       const { toolCallId: call_id, toolName, input } = part;
       const id = outputId(envelope, 'function_call', index);
       const named = calledAs(envelope.tools, toolName);
-      return [{ type: 'function_call', id, status: 'completed', call_id, ...named, arguments: input }];
+      return [
+        {
+          type: 'function_call',
+          id,
+          status: isJson(input) ? 'completed' : status,
+          call_id,
+          ...named,
+          arguments: input,
+        },
+      ];
     }
     default:
       return [];
+  }
+}
+
+/** A call that was cut off has no whole arguments. */
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -6,11 +6,12 @@
  * - A tool's result is shown as the text that the client sent, not quoted a second time.
  * - A call can be made to begin with a tool call, which is what `tool_choice: required` means.
  */
-import type {
-  ChatModelFunctions,
-  ChatWrapper,
-  ChatWrapperGenerateContextStateOptions,
+import {
   LlamaText,
+  type ChatModelFunctions,
+  type ChatWrapper,
+  type ChatWrapperGenerateContextStateOptions,
+  type LlamaChatResponse,
 } from 'node-llama-cpp';
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import { isRecord } from '../../../json.ts';
@@ -28,7 +29,8 @@ export function chatTemplate(family: ChatWrapper, { tools, mustCall }: TemplateO
   template.generateContextState = (options: ChatWrapperGenerateContextStateOptions) => {
     const state = family.generateContextState.call(template, {
       ...options,
-      ...(options.availableFunctions === undefined ? {} : { availableFunctions: documented }),
+      // Also where the engine itself knows of none, since the answer has a grammar of its own.
+      ...(tools.length === 0 ? {} : { availableFunctions: documented }),
     });
     if (!mustCall) return state;
     const { contextText, stopGenerationTriggers } = state;
@@ -43,6 +45,22 @@ export function chatTemplate(family: ChatWrapper, { tools, mustCall }: TemplateO
       ? family._generateFunctionCallResult(name, params, result)
       : family.generateFunctionCallResult(name, params, result);
   return template;
+}
+
+/** What a family's calls begin with, as models write it at the start of an answer. */
+export function callStarts({ settings }: ChatWrapper): readonly LlamaText[] {
+  const { call } = settings.functions;
+  const section = settings.functions.parallelism?.call;
+  const sections = [section?.sectionPrefix ?? '', ...(section?.sectionPrefixAlternateMatches ?? [])];
+  const prefixes = [call.prefix, ...(call.prefixAlternateMatches ?? [])];
+  const starts = sections.flatMap((before) => prefixes.map((prefix) => LlamaText([before, prefix])));
+  // Some families set calls apart from what was said before; here there is nothing before.
+  return [...starts, ...starts.map((start) => start.trimStart())].filter((start) => start.values.length > 0);
+}
+
+/** Whether it was one of those that ended an answer, and none of its client's own. */
+export function isCallStart(ending: LlamaChatResponse['metadata'], stopSequences: readonly string[]): boolean {
+  return ending.stopReason === 'customStopTrigger' && !stopSequences.includes(ending.customStopTrigger.join(''));
 }
 
 /** The tools as the grammar takes them. */

@@ -17,6 +17,7 @@ import {
   type Llama,
   type LlamaContext,
   type LlamaGrammar,
+  type LlamaText,
   type LlamaChatResponse,
   type LlamaContextSequence,
   type LlamaModel,
@@ -25,10 +26,11 @@ import {
 import type { LanguageModelV4FunctionTool, LanguageModelV4Usage } from '@ai-sdk/provider';
 import { ServiceError } from '../../../errors.ts';
 import { modelOptionsOf, promptCountPart, PROVIDER, type ModelStreamPart } from '../../model-port.ts';
-import { chatTemplate, grammarFunctions } from './chat-template.ts';
+import { callStarts, chatTemplate, grammarFunctions, isCallStart } from './chat-template.ts';
 import { checkGgufHeader, damagedModel } from './gguf-header.ts';
 import { checkAnswer } from './answer-check.ts';
 import { gapWarnings, responseSchema, type HeldSchema } from './held-schema.ts';
+import { withAlternatives } from '../../../json-schema/grammar.ts';
 import type { GenerateRequest, LoadedModel, LoadRequest } from './protocol.ts';
 import type { CallOwner } from '../../call-owner.ts';
 import type { ContextLimit } from '../context-limit.ts';
@@ -38,7 +40,7 @@ import { measurePrompt } from './prompt-measure.ts';
 import { ResponseParts } from './response-parts.ts';
 import { createSequencePool, type SequencePool } from './sequence-pool.ts';
 import { bundleSampling, resolveSampling } from './sampling.ts';
-import { thinkingBudget } from './thinking-budget.ts';
+import { hasThinkingSwitch, thinkingBudget } from './thinking-budget.ts';
 
 export interface GenerateOptions {
   /** Ends the generation within a token; the stream then finishes with reason `other`. */
@@ -127,6 +129,13 @@ interface Prepared {
 const ANSWER_TOKENS = 1024;
 const MAX_ANSWER_TOKENS = 8192;
 
+interface Conversation {
+  readonly sequence: LlamaContextSequence;
+  readonly chatWrapper: ChatWrapper;
+  readonly history: ChatHistoryItem[];
+  readonly request: GenerateRequest;
+}
+
 interface AnswerOptions extends GenerateOptions {
   readonly prepared: Prepared;
   readonly sequence: LlamaContextSequence;
@@ -149,7 +158,10 @@ class LoadedEngine {
     this.#pool = createSequencePool(Array.from({ length: context.totalSequences }, () => context.getSequence()));
     this.#load = load;
     this.#family = resolveChatWrapper(model);
-    this.#noThinking = resolveChatWrapper(model, { customWrapperSettings: { qwen: { thoughts: 'discourage' } } });
+    // What a model was never taught only confuses it.
+    this.#noThinking = hasThinkingSwitch(model.fileInfo.metadata)
+      ? resolveChatWrapper(model, { customWrapperSettings: { qwen: { thoughts: 'discourage' } } })
+      : this.#family;
   }
 
   describe(): LoadedModel {
@@ -213,7 +225,8 @@ class LoadedEngine {
         throw error;
       });
     parts.end();
-    if (prepared.schema !== undefined && ENDED.has(metadata?.stopReason)) checkAnswer(parts.text, prepared.schema);
+    if (prepared.schema !== undefined && !parts.hasCalls && ENDED.has(metadata?.stopReason))
+      checkAnswer(parts.text, prepared.schema);
     const spent = sequence.tokenMeter.diff(before);
     emit(finishPart(metadata, usage({ promptTokens, spent, reasoningTokens: parts.reasoningTokens })));
   }
@@ -255,30 +268,48 @@ class LoadedEngine {
 
   async #prepareChat(request: GenerateRequest, history: ChatHistoryItem[]): Promise<Prepared> {
     const tools = callableTools(request);
-    const template = chatTemplate(request.reasoning === 'none' ? this.#noThinking : this.#family, {
-      tools,
-      mustCall: request.toolChoice?.type === 'required' || request.toolChoice?.type === 'tool',
-    });
-    const schema = responseSchema(request);
-    const grammar = await this.#grammar(schema);
+    const mustCall = request.toolChoice?.type === 'required' || request.toolChoice?.type === 'tool';
+    const family = request.reasoning === 'none' ? this.#noThinking : this.#family;
+    const template = chatTemplate(family, { tools, mustCall });
+    // What has to be a call is no answer.
+    const schema = mustCall ? undefined : responseSchema(request);
+    const starts = schema === undefined || tools.length === 0 ? [] : callStarts(family);
+    const grammar = await this.#grammar(schema, starts);
     return {
       prompt: this.#tokenize(template, history, tools),
       schema,
       run: async (sequence, options, parts) => {
-        const chat = new LlamaChat({ contextSequence: sequence, chatWrapper: template });
-        const { metadata } = await chat
-          .generateResponse(history, {
-            ...options,
-            ...(grammar === undefined ? toolOptions(request, tools, parts) : { grammar }),
-            budgets: { thoughtTokens: thinkingBudget(request) },
-            contextShift: { strategy: refuseShift },
-            onResponseChunk: ({ type, text, tokens }) =>
-              parts.write(type === 'segment' ? 'reasoning' : 'text', text, tokens.length),
-          })
-          .finally(() => chat.dispose());
-        return metadata;
+        const generate = (chatWrapper: ChatWrapper, more: Partial<LLamaChatGenerateResponseOptions>) =>
+          this.#converse({ sequence, chatWrapper, history, request }, { ...options, ...more }, parts);
+        const calling = toolOptions(request, tools, parts);
+        if (grammar === undefined) return generate(template, calling);
+        const stops = [...options.customStopTriggers, ...starts];
+        const before = sequence.tokenMeter.getState();
+        const answer = await generate(template, { grammar, customStopTriggers: stops });
+        if (!isCallStart(answer, options.customStopTriggers)) return answer;
+        // It began a call in place of the answer: from here on it is held to the tools.
+        const left = options.maxTokens - sequence.tokenMeter.diff(before).usedOutputTokens;
+        return generate(chatTemplate(family, { tools, mustCall: true }), { ...calling, maxTokens: Math.max(1, left) });
       },
     };
+  }
+
+  async #converse(
+    { sequence, chatWrapper, history, request }: Conversation,
+    options: LLamaChatGenerateResponseOptions,
+    parts: ResponseParts,
+  ): Promise<LlamaChatResponse['metadata']> {
+    const chat = new LlamaChat({ contextSequence: sequence, chatWrapper });
+    const { metadata } = await chat
+      .generateResponse(history, {
+        ...options,
+        budgets: { thoughtTokens: thinkingBudget(request) },
+        contextShift: { strategy: refuseShift },
+        onResponseChunk: ({ type, text, tokens }) =>
+          parts.write(type === 'segment' ? 'reasoning' : 'text', text, tokens.length),
+      })
+      .finally(() => chat.dispose());
+    return metadata;
   }
 
   #tokenize(
@@ -293,8 +324,12 @@ class LoadedEngine {
     return contextText.tokenize(this.#model.tokenizer);
   }
 
-  async #grammar(held: HeldSchema | undefined): Promise<LlamaGrammar | undefined> {
-    return held && this.#llama.createGrammar({ grammar: held.gbnf }).catch(refuseSchema);
+  /** @param starts what a call begins with, which may stand in place of the answer */
+  async #grammar(held: HeldSchema | undefined, starts: readonly LlamaText[]): Promise<LlamaGrammar | undefined> {
+    if (held === undefined) return undefined;
+    const { tokenizer } = this.#model;
+    const texts = starts.map((start) => this.#model.detokenize(start.tokenize(tokenizer), true));
+    return this.#llama.createGrammar({ grammar: withAlternatives(held.gbnf, texts) }).catch(refuseSchema);
   }
 }
 
@@ -302,11 +337,16 @@ function toolOptions(request: GenerateRequest, tools: readonly LanguageModelV4Fu
   if (tools.length === 0) return {};
   return {
     functions: grammarFunctions(tools),
-    ...(modelOptionsOf(request).parallelToolCalls === false ? { maxParallelFunctionCalls: 1 } : {}),
+    ...(isOneCall(request) ? { maxParallelFunctionCalls: 1 } : {}),
     onFunctionCallParamsChunk: (chunk: { functionName: string; paramsChunk: string }) =>
       parts.writeCall(chunk.functionName, chunk.paramsChunk),
     onFunctionCall: (call: { functionName: string }) => parts.endCall(call.functionName),
   } satisfies Partial<LLamaChatGenerateResponseOptions>;
+}
+
+/** Whoever names a tool wants it called, once. */
+function isOneCall(request: GenerateRequest): boolean {
+  return modelOptionsOf(request).parallelToolCalls === false || request.toolChoice?.type === 'tool';
 }
 
 /** How the engine draws tokens for this request. */
@@ -333,18 +373,9 @@ function penaltyWindow(request: GenerateRequest, contextTokens: number): { reado
 }
 
 /** The tools that the model may call now. Tools that only another provider could run are no business of this engine. */
-function callableTools({ tools = [], toolChoice, responseFormat }: GenerateRequest): LanguageModelV4FunctionTool[] {
+function callableTools({ tools = [], toolChoice }: GenerateRequest): LanguageModelV4FunctionTool[] {
   if (toolChoice?.type === 'none') return [];
   const functions = tools.filter((tool) => tool.type === 'function');
-  if (functions.length > 0 && responseFormat?.type === 'json') {
-    throw new ServiceError(
-      'unsupported',
-      'This model follows either tools or a response format, not both in one request.',
-      {
-        field: 'responseFormat',
-      },
-    );
-  }
   const named = toolChoice?.type === 'tool' ? functions.filter((tool) => tool.name === toolChoice.toolName) : functions;
   if (named.length === 0 && (toolChoice?.type === 'tool' || toolChoice?.type === 'required')) {
     throw new ServiceError('invalid_request', 'The tool choice names a tool that is not among the tools.', {

@@ -30,6 +30,7 @@ export class ResponseParts {
   #blocks = 0;
   /** Tokens that went into reasoning so far. */
   reasoningTokens = 0;
+  hasCalls = false;
   /** The answer so far, without its thoughts. */
   text = '';
   /** White space at the start of a block, shown only once there is something after it. */
@@ -107,6 +108,7 @@ export class ResponseParts {
 
   #startCall(name: string): OpenCall {
     this.#blocks += 1;
+    this.hasCalls = true;
     const call = { id: `call_${randomBytes(12).toString('hex')}`, name, input: '', heldBack: '' };
     this.#emit({ type: 'tool-input-start', id: call.id, toolName: name });
     return call;
