@@ -31,7 +31,7 @@ export interface Answer {
 }
 
 /** What a session gives for a number that was free when the header came. */
-export interface Admission {
+export interface CallCandidate {
   readonly records: RecordOpener;
   readonly remoteStaticKey: PublicKey;
   readonly purpose: Purpose;
@@ -40,14 +40,14 @@ export interface Admission {
 }
 
 export class ReceivedCall {
-  readonly #find: (header: CallHeader, nowMs: number) => Admission;
+  readonly #find: (header: CallHeader, nowMs: number) => CallCandidate;
   readonly #header = new BytePrefix(CALL_HEADER_BYTES);
-  #admission: Admission | undefined;
+  #candidate: CallCandidate | undefined;
   #answer: Answer | undefined;
   #isDead = false;
   #isHeld = false;
 
-  constructor(find: (header: CallHeader, nowMs: number) => Admission) {
+  constructor(find: (header: CallHeader, nowMs: number) => CallCandidate) {
     this.#find = find;
   }
 
@@ -78,8 +78,8 @@ export class ReceivedCall {
       const rest = this.#header.take(bytes);
       const header = this.#header.complete;
       if (header === undefined) return;
-      this.#admission ??= this.#find(decodeCallHeader('callRequest', header), nowMs);
-      for (const event of this.#admission.records.push(rest)) yield this.#withAnswer(this.#admission, event, nowMs);
+      this.#candidate ??= this.#find(decodeCallHeader('callRequest', header), nowMs);
+      for (const event of this.#candidate.records.push(rest)) yield this.#withAnswer(this.#candidate, event, nowMs);
     } catch (error) {
       this.kill();
       throw error;
@@ -89,8 +89,8 @@ export class ReceivedCall {
   /** The transport has ended. @throws ChannelError `truncated` if the request has not */
   end(): void {
     try {
-      if (this.#admission === undefined) throw new ChannelError('truncated');
-      this.#admission.records.end();
+      if (this.#candidate === undefined) throw new ChannelError('truncated');
+      this.#candidate.records.end();
     } catch (error) {
       this.kill();
       throw error;
@@ -103,7 +103,7 @@ export class ReceivedCall {
    */
   kill(reason?: AbortReason): Uint8Array | undefined {
     this.#isDead = true;
-    this.#admission?.records.erase();
+    this.#candidate?.records.erase();
     const records = this.#answer?.records;
     if (records === undefined || records.isDone) return undefined;
     if (reason !== undefined) return records.sealAbort(encodeAbortReason(reason));
@@ -111,12 +111,12 @@ export class ReceivedCall {
     return undefined;
   }
 
-  #withAnswer(admission: Admission, event: RecordEvent, nowMs: number): CallEvent {
-    this.#answer ??= admission.admit(this, nowMs);
+  #withAnswer(candidate: CallCandidate, event: RecordEvent, nowMs: number): CallEvent {
+    this.#answer ??= candidate.admit(this, nowMs);
     // Who gives a request up wants no answer.
     if (event.type === 'abort') this.kill();
     if (event.type !== 'head') return event;
-    const { remoteStaticKey, purpose } = admission;
+    const { remoteStaticKey, purpose } = candidate;
     return { ...event, answer: this.#answer, remoteStaticKey, purpose };
   }
 }

@@ -8,7 +8,7 @@ import type { TrafficSecrets } from './key-schedule.ts';
 import { deriveAnswerKey, deriveRequestKey, eraseTrafficSecrets } from './key-schedule.ts';
 import type { PublicKey, SessionId } from './keys.ts';
 import type { Purpose } from './purpose.ts';
-import type { Admission, Answer, ReceivedCall } from './received-call.ts';
+import type { CallCandidate, Answer, ReceivedCall } from './received-call.ts';
 import { RecordOpener } from './record-opener.ts';
 import { RecordSealer } from './record-sealer.ts';
 
@@ -85,7 +85,7 @@ export class ResponderSession {
    * The number arrived unauthenticated, so it is judged before any key is derived from it, and nothing is kept for it.
    * @throws ChannelError
    */
-  receiveCall(callNumber: number, owner: SessionOwner): Admission {
+  receiveCall(callNumber: number, owner: SessionOwner): CallCandidate {
     if (this.#secrets === undefined) throw new ChannelError('unknown_session');
     if (!this.#numbers.isFree(callNumber)) throw new ChannelError('call_number');
     const { crypto, remoteStaticKey, purpose } = this.#options;

@@ -46,7 +46,7 @@ export interface Pairing {
 export type AdmitHandshake = (remoteStaticKey: PublicKey) => void;
 
 /** A session's psk is found when its static key is known. */
-type Asked =
+type HandshakeRequest =
   | Pairing
   | {
       readonly purpose: { readonly kind: 'session' };
@@ -113,14 +113,14 @@ export class Responder {
     return this.#tables[kind].counts;
   }
 
-  #answer(asked: Asked, message1: Uint8Array, nowMs: number): Uint8Array {
+  #answer(request: HandshakeRequest, message1: Uint8Array, nowMs: number): Uint8Array {
     const { crypto } = this.#options;
-    const table = this.#tables[asked.purpose.kind];
-    const greetingHash = crypto.sha256(concatBytes(prologueOf(asked.purpose), message1));
+    const table = this.#tables[request.purpose.kind];
+    const greetingHash = crypto.sha256(concatBytes(prologueOf(request.purpose), message1));
     const known = table.findMessage2(greetingHash, nowMs);
     if (known !== undefined) return known;
 
-    const { remoteStaticKey, accepted } = this.#accept(asked, message1);
+    const { remoteStaticKey, accepted } = this.#accept(request, message1);
     const id = asSessionId(crypto.randomBytes(ID_BYTES));
     const { message, secrets } = accepted.answer(this.#termsFor(id, nowMs));
     const maxOpenCalls = this.#limits.openCalls;
@@ -128,7 +128,7 @@ export class Responder {
       crypto,
       id,
       remoteStaticKey,
-      purpose: asked.purpose,
+      purpose: request.purpose,
       secrets,
       startedAtMs: nowMs,
       maxOpenCalls,
@@ -138,7 +138,10 @@ export class Responder {
   }
 
   /** Cheap for strangers: who asks is looked up after one Diffie-Hellman, before all else. */
-  #accept({ purpose, psk, admit }: Asked, message1: Uint8Array): { remoteStaticKey: PublicKey; accepted: Accepted } {
+  #accept(
+    { purpose, psk, admit }: HandshakeRequest,
+    message1: Uint8Array,
+  ): { remoteStaticKey: PublicKey; accepted: Accepted } {
     const { crypto, staticKey, findPsk } = this.#options;
     const greeting = greet({ crypto, staticKey, purpose, ...(psk === undefined ? {} : { psk }) }, message1);
     const { remoteStaticKey } = greeting;

@@ -10,7 +10,7 @@ import type { CallHeader } from './envelope.ts';
 import { ChannelError } from './errors.ts';
 import type { AbortReason } from './head.ts';
 import type { PublicKey, SessionId } from './keys.ts';
-import type { Admission } from './received-call.ts';
+import type { CallCandidate } from './received-call.ts';
 import type { EndedCall, ResponderSession } from './responder-session.ts';
 import type { SessionLimits } from './session-limits.ts';
 import { SESSION_TRANSITIONS, type SessionEvent, type SessionState } from './session-states.ts';
@@ -61,7 +61,7 @@ export class SessionTable {
   }
 
   /** @throws ChannelError `unknown_session`, `call_number` */
-  receiveCall({ sessionId, callNumber }: CallHeader, nowMs: number): Admission {
+  receiveCall({ sessionId, callNumber }: CallHeader, nowMs: number): CallCandidate {
     const id = bytesToHex(sessionId);
     const session = this.#pending.get(id)?.session ?? this.#confirmed.get(id);
     if (session === undefined || this.#isOver(session, nowMs)) throw new ChannelError('unknown_session');

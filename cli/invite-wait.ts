@@ -86,14 +86,14 @@ function createAsker(server: LiveServer, terminal: Terminal, signal: AbortSignal
   };
 }
 
-interface Asking {
+interface Dialog {
   readonly server: LiveServer;
   readonly terminal: Terminal;
   /** Fires when no answer is needed any more. */
   readonly signal: AbortSignal;
 }
 
-async function askAbout({ id, summary }: WireApproval, { server, terminal, signal }: Asking): Promise<void> {
+async function askAbout({ id, summary }: WireApproval, { server, terminal, signal }: Dialog): Promise<void> {
   if (signal.aborted) return;
   const shown = printable(summary);
   if (terminal.ask === undefined) {

@@ -21,7 +21,7 @@ export interface PlaceHolder {
   cut(): void;
 }
 
-/** A party that has connections open: a source in the network, or this machine. Oldest first. */
+/** A client that has connections open: a source in the network, or this machine. Oldest first. */
 type Holders = Set<PlaceHolder>;
 
 export class ConnectionPlaces {

@@ -130,14 +130,14 @@ function openRegistry(keys: Pick<AccessKeySource, 'open'>): Promise<AccessKeyReg
   });
 }
 
-interface Admission extends Pick<IdentifyOptions, 'live' | 'settings'> {
+interface KeyLimits extends Pick<IdentifyOptions, 'live' | 'settings'> {
   readonly uses: RateWindow;
   readonly exchange: Closing;
 }
 
 function admit(
   keyId: string,
-  { uses, live, settings, exchange }: Admission,
+  { uses, live, settings, exchange }: KeyLimits,
 ): Pick<Identified, 'failure'> | Pick<Identified, 'live'> {
   const waitS = uses.retryAfterS(keyId);
   if (waitS !== undefined) return { failure: tooManyRequests(waitS) };

@@ -71,7 +71,7 @@ export interface GatewayRequest {
   /** The body of a route that reads one. @throws {RequestError} `body_too_large` or `request_timeout`, when that shows */
   readonly stream: AsyncIterable<Uint8Array>;
   /** Whom limits count the request under; see `sourceOf`. */
-  readonly party: string;
+  readonly clientKey: string;
   /** Fires when the client goes away. */
   readonly signal: AbortSignal;
   /** Begins work that goes on when the request is over. */

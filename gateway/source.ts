@@ -1,4 +1,4 @@
-/** The party that an address stands for, where requests are counted by where they come from. */
+/** The client that an address stands for, where requests are counted by where they come from. */
 import { isIPv6 } from 'node:net';
 
 /** The groups of an IPv6 address that name a network: whoever has one address of it can take any other (RFC 6177). */

@@ -93,7 +93,7 @@ function shortText(text: string): Uint8Array {
 
 /** A code that anybody may have made: an unknown version or flag is refused, and so are bytes that are left over. */
 function decode(bytes: Uint8Array): InviteCode | undefined {
-  const read = new Reader(bytes);
+  const read = new ByteReader(bytes);
   const [version, flags = 0] = read.take(2);
   const gatewayKey = read.take(KEY_BYTES);
   const secret = read.take(ID_BYTES);
@@ -115,7 +115,7 @@ function decode(bytes: Uint8Array): InviteCode | undefined {
 }
 
 /** Takes fields one after the other. What is not there is taken as zeros, and `isAtEnd` is false from then on. */
-class Reader {
+class ByteReader {
   #rest: Uint8Array | undefined;
 
   constructor(bytes: Uint8Array) {

@@ -35,7 +35,7 @@ export async function admitStream(stream: TunnelStream, { channelServer, setTime
   const source = {
     transport: 'relay',
     // The relay's word for who it is; it could call everybody the same, and make them all wait for each other.
-    party: bytesToHex(stream.connTag),
+    clientKey: bytesToHex(stream.connTag),
     gone: stream.signal,
     cut: () => stream.reset(RELAY_CODE.revoked),
   } as const;

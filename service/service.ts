@@ -168,7 +168,7 @@ async function open(start: Start<Settings>, { peers, shutDown }: FromOutside): P
 
 async function within(ms: number, done: Promise<void>, now: AbortSignal): Promise<void> {
   const over = new AbortController();
-  const patience = sleep(ms, undefined, { signal: AbortSignal.any([over.signal, now]) }).catch(() => undefined);
-  await Promise.race([done, patience]);
+  const timeout = sleep(ms, undefined, { signal: AbortSignal.any([over.signal, now]) }).catch(() => undefined);
+  await Promise.race([done, timeout]);
   over.abort();
 }

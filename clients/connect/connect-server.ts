@@ -10,7 +10,7 @@ import { whenHalfClosed } from '../../gateway/when-closed.ts';
 import type { StyleHints } from '../../gateway/wire/dialects.ts';
 import type { PosternClient } from '../sdk/index.ts';
 import { sendAnswer } from './answer.ts';
-import { encodeFailure, encodeLastWords, failureOf, Refusal } from './failure.ts';
+import { encodeFailure, encodeLastWords, failureOf, RequestRefused } from './failure.ts';
 import { endAfterRequest, readBody } from './request-body.ts';
 import { admit, ALLOW, METHODS, preflightHeaders, type Admitting } from './web-guard.ts';
 
@@ -65,10 +65,10 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
   for (const [name, value] of Object.entries(cors)) response.setHeader(name, value);
   if (method === 'OPTIONS') return void response.writeHead(204, preflightHeaders(request, cors)).end();
   if (!METHODS.some((known) => known === method)) {
-    throw new Refusal('method_not_allowed', `This address takes ${ALLOW}.`, { allow: ALLOW });
+    throw new RequestRefused('method_not_allowed', `This address takes ${ALLOW}.`, { allow: ALLOW });
   }
-  if (!url.startsWith('/')) throw new Refusal('bad_request', 'The request names no path.');
-  if (options.isFull) throw new Refusal('overloaded', 'Too many requests are under way. Ask again in a moment.');
+  if (!url.startsWith('/')) throw new RequestRefused('bad_request', 'The request names no path.');
+  if (options.isFull) throw new RequestRefused('overloaded', 'Too many requests are under way. Ask again in a moment.');
   if (isRead(method) && /^\/(?:\?|$)/.test(url)) return sendWhatItIs(response, options.gatewayName);
   await carryHome(request, response, options);
 }

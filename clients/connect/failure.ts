@@ -73,8 +73,8 @@ const REPEATABLE: ReadonlySet<FailureCode> = new Set([
 ]);
 
 /** The message is for whoever reads the client's error, and names the remedy. */
-export class Refusal extends Error {
-  override readonly name = 'Refusal';
+export class RequestRefused extends Error {
+  override readonly name = 'RequestRefused';
   readonly code: LocalCode | 'body_too_large';
   readonly headers: Readonly<Record<string, string>>;
 
@@ -94,7 +94,7 @@ export interface Failure {
 
 /** The words of an error that was not written for a client stay inside: they could quote its prompt. */
 export function failureOf(error: unknown): Failure {
-  const isOurs = error instanceof Refusal || error instanceof PosternError;
+  const isOurs = error instanceof RequestRefused || error instanceof PosternError;
   const code = isOurs ? error.code : 'internal';
   const status = STATUSES[code];
   return {
@@ -102,7 +102,7 @@ export function failureOf(error: unknown): Failure {
     status,
     message: isOurs ? error.message : 'Something went wrong in "postern connect" itself. Ask again.',
     headers: {
-      ...(error instanceof Refusal ? error.headers : {}),
+      ...(error instanceof RequestRefused ? error.headers : {}),
       ...(status >= 500 && !REPEATABLE.has(code) ? NO_RETRY : {}),
     },
   };

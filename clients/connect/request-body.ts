@@ -1,12 +1,12 @@
 /** Takes in a request's body, whose length has to be known before any of it can be sealed. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { MAX_SEALED_BODY_BYTES } from '../../channel/request-bounds.ts';
-import { Refusal } from './failure.ts';
+import { RequestRefused } from './failure.ts';
 
 /** What of a refused body is read and dropped after the answer went out. */
 const MAX_DRAIN_BYTES = 64 * 1024 * 1024;
 
-/** @throws {Refusal} `body_too_large` as soon as the declared or the actual length says so; `bad_request` if it is cut off */
+/** @throws {RequestRefused} `body_too_large` as soon as the declared or the actual length says so; `bad_request` if it is cut off */
 export function readBody(request: IncomingMessage): Promise<Uint8Array<ArrayBuffer>> {
   if (Number(request.headers['content-length'] ?? 0) > MAX_SEALED_BODY_BYTES) return Promise.reject(tooLarge());
   return new Promise((resolve, reject) => {
@@ -20,7 +20,7 @@ export function readBody(request: IncomingMessage): Promise<Uint8Array<ArrayBuff
     });
     request.on('end', () => resolve(joined(chunks, length)));
     request.on('error', reject);
-    request.on('close', () => reject(new Refusal('bad_request', 'The request was cut off.')));
+    request.on('close', () => reject(new RequestRefused('bad_request', 'The request was cut off.')));
   });
 }
 
@@ -35,7 +35,7 @@ function joined(chunks: readonly Buffer[], length: number): Uint8Array<ArrayBuff
 }
 
 const tooLarge = () =>
-  new Refusal(
+  new RequestRefused(
     'body_too_large',
     `The body is larger than the ${MAX_SEALED_BODY_BYTES} bytes that go through the channel.`,
   );

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import { EXPOSED_HEADERS, PREFLIGHT_MAX_AGE_S, provenanceOf } from '../../gateway/guard.ts';
 import type { PeerProcesses } from '../../gateway/peer-process.ts';
-import { Refusal } from './failure.ts';
+import { RequestRefused } from './failure.ts';
 
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export const ALLOW = [...METHODS, 'OPTIONS'].join(', ');
@@ -19,7 +19,7 @@ export interface Admitting {
 
 /**
  * Headers for an answer that the page behind the request may read, none where there is no such page.
- * @throws {Refusal} for a request that is not to be answered at all
+ * @throws {RequestRefused} for a request that is not to be answered at all
  */
 export async function admit(
   request: IncomingMessage,
@@ -28,14 +28,14 @@ export async function admit(
   const { headers, headersDistinct, socket } = request;
   // Two names may mean two machines, depending on who reads them (RFC 9112, 3.2).
   if ((headersDistinct['host']?.length ?? 0) > 1)
-    throw new Refusal('bad_request', 'The request has more than one Host header.');
+    throw new RequestRefused('bad_request', 'The request has more than one Host header.');
   const { isLoopback, host, site } = provenanceOf(
     { peerAddress: socket.remoteAddress, peer: await peers.of(socket), headers },
     { hostnames: [], machineNames: () => [], allowedOrigins },
   );
-  if (!isLoopback) throw new Refusal('forbidden', RELAYED);
-  if (host !== 'own') throw new Refusal('foreign_host', FOREIGN_HOST);
-  if (site === 'foreign' || site === 'any') throw new Refusal('cross_site', CROSS_SITE, { vary: 'origin' });
+  if (!isLoopback) throw new RequestRefused('forbidden', RELAYED);
+  if (host !== 'own') throw new RequestRefused('foreign_host', FOREIGN_HOST);
+  if (site === 'foreign' || site === 'any') throw new RequestRefused('cross_site', CROSS_SITE, { vary: 'origin' });
   const { origin } = headers;
   if (site === 'none' || origin === undefined) return {};
   return {

@@ -31,7 +31,7 @@ export function assertValid(device: DeviceDescription): void {
     throw new RangeError('name, platform and model of a device are one line of up to 64 characters each');
 }
 
-interface Confirmation {
+interface ConfirmationOptions {
   /** Who we say that we are. */
   readonly device: DeviceDescription;
   readonly attempts: number;
@@ -43,7 +43,7 @@ interface Confirmation {
 /** Says who we are until the answer is there. @throws PosternError, or the signal's reason */
 export async function confirmPairing(
   sessions: Sessions,
-  { device, attempts, signal = new AbortController().signal, isOneSession = false }: Confirmation,
+  { device, attempts, signal = new AbortController().signal, isOneSession = false }: ConfirmationOptions,
 ): Promise<PairingGrant> {
   const body = encodeDeviceDescription(device);
   const headers = [['content-type', 'application/json']] as const;

@@ -1,4 +1,4 @@
-/** One exchange over one transport, with limits to its patience: a dead path is quiet more often than it says so. */
+/** One exchange over one transport, with limits to how long it waits: a dead path is quiet more often than it says so. */
 import { PathError } from './errors.ts';
 import type { SetTimer } from '../../relay/wire/heartbeat.ts';
 import { abortable } from './platform.ts';

@@ -39,7 +39,7 @@ const FAILURES = [
   'gateway_away',
   'offline',
 ] as const;
-type Failure = (typeof FAILURES)[number];
+type HandshakeFailure = (typeof FAILURES)[number];
 
 export interface Shaken {
   readonly session: InitiatorSession;
@@ -54,7 +54,7 @@ export async function handshake(
   gateway: HandshakeWith,
   signal: AbortSignal,
 ): Promise<Shaken> {
-  const attempts = transports.map((transport): Attempt<Shaken, Failure> => async (ending) => {
+  const attempts = transports.map((transport): Attempt<Shaken, HandshakeFailure> => async (ending) => {
     const outcome = await handshakeTwice(platform, transport, gateway, ending);
     return typeof outcome === 'string' ? { failure: outcome } : { success: { session: outcome, transport } };
   });
@@ -69,7 +69,7 @@ export async function handshake(
  */
 async function handshakeTwice(
   ...[platform, transport, gateway, signal]: Parameters<typeof handshakeOver>
-): Promise<InitiatorSession | Failure> {
+): Promise<InitiatorSession | HandshakeFailure> {
   const first = await handshakeOver(platform, transport, gateway, signal);
   const outcome = first === 'broken' ? await handshakeOver(platform, transport, gateway, signal) : first;
   return outcome === 'broken' ? 'offline' : outcome;
@@ -80,14 +80,14 @@ async function handshakeOver(
   transport: Transport,
   { operation, envelope, ...noise }: HandshakeWith,
   signal: AbortSignal,
-): Promise<InitiatorSession | Failure | 'broken'> {
+): Promise<InitiatorSession | HandshakeFailure | 'broken'> {
   const { crypto, setTimer, now, clientVersion } = platform;
   const started = startSession({ crypto, hints: { clientVersion }, ...noise });
   const body = joinBytes([encodeEnvelope(envelope(started.message1))]);
-  const patienceMs = transport.path?.kind === 'lan' ? ADDRESS_MS : FAR_MS;
-  const patience = { beginsWithinMs: patienceMs, silentForMs: patienceMs, setTimer, signal };
+  const timeoutMs = transport.path?.kind === 'lan' ? ADDRESS_MS : FAR_MS;
+  const limits = { beginsWithinMs: timeoutMs, silentForMs: timeoutMs, setTimer, signal };
   try {
-    const bytes = await exchangeWhole({ transport, operation, body, ...patience }, MAX_ANSWER_BYTES);
+    const bytes = await exchangeWhole({ transport, operation, body, ...limits }, MAX_ANSWER_BYTES);
     const refusal = findPlainRefusal(bytes);
     if (refusal !== undefined) return refusal;
     const answer = decodeEnvelope(bytes);
@@ -107,7 +107,7 @@ function isDead({ cause, wasNeverSent }: PathError): boolean {
   return cause instanceof PathError || wasNeverSent;
 }
 
-function failureOf(hint: number): Failure {
+function failureOf(hint: number): HandshakeFailure {
   if (hint === HINT.handshakeRefused) return 'refused';
   if (hint === HINT.rateLimited || hint === HINT.tooManyCalls) return 'busy';
   return hint === HINT.shuttingDown ? 'offline' : 'incompatible';

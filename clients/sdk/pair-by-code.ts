@@ -130,8 +130,8 @@ async function pairWith(challenge: Challenge, way: Way, options: PairByCodeOptio
 async function cancel({ id: challenge }: Challenge, { platform, transport }: Way): Promise<void> {
   const body = joinBytes([encodeEnvelope({ kind: 'discoveryCancel', challenge })]);
   const { signal } = new AbortController();
-  const patience = { beginsWithinMs: CANCEL_MS, silentForMs: CANCEL_MS, setTimer: platform.setTimer, signal };
-  await exchangeWhole({ transport, operation: 'call', body, ...patience }, MAX_ANSWER_BYTES).catch(() => undefined);
+  const limits = { beginsWithinMs: CANCEL_MS, silentForMs: CANCEL_MS, setTimer: platform.setTimer, signal };
+  await exchangeWhole({ transport, operation: 'call', body, ...limits }, MAX_ANSWER_BYTES).catch(() => undefined);
 }
 
 /** How to get there, and how long to wait. */
@@ -276,10 +276,10 @@ async function send(
   body: Uint8Array<ArrayBuffer>,
   sendings = 1,
 ): Promise<Uint8Array> {
-  const patience = { beginsWithinMs: TIMEOUT_MS, silentForMs: TIMEOUT_MS, setTimer, signal };
+  const limits = { beginsWithinMs: TIMEOUT_MS, silentForMs: TIMEOUT_MS, setTimer, signal };
   for (let sending = 1; ; sending++) {
     try {
-      return await exchangeWhole({ transport, operation: 'call', body, ...patience }, MAX_ANSWER_BYTES);
+      return await exchangeWhole({ transport, operation: 'call', body, ...limits }, MAX_ANSWER_BYTES);
     } catch (error) {
       if (!(error instanceof PathError)) throw error;
       if (sending >= sendings) throw new PosternError('offline', { cause: error });

@@ -5,7 +5,7 @@
 import { viewOf } from '../../channel/bytes.ts';
 import { RELAY_CODE, RelayError } from '../../relay/wire/codes.ts';
 import { hasEnd, SUBPROTOCOL } from '../../relay/wire/frame.ts';
-import type { JoinedRelay, RelayedStream, WebSocketLike } from '../../relay/wire/join-relay.ts';
+import type { JoinedRelay, ClientStream, WebSocketLike } from '../../relay/wire/join-relay.ts';
 import { joinRelay } from '../../relay/wire/join-relay.ts';
 import type { Platform } from './platform.ts';
 import { abortable } from './platform.ts';
@@ -21,7 +21,7 @@ export interface RelayRoute {
 }
 
 const IDLE_MS = 60_000;
-/** How long a stream waits for another to end. Shorter than the patience with a call, so that it is known not to be sent. */
+/** How long a stream waits for another to end. Shorter than a call's timeout, so that it is known not to be sent. */
 const FULL_MS = 8000;
 
 export class RelayConnection {
@@ -101,7 +101,7 @@ export class RelayConnection {
   }
 
   /** Waits until it is joined, and until the relay allows one more. @throws RelayError, or the signal's reason */
-  async open(op: number, signal: AbortSignal): Promise<RelayedStream> {
+  async open(op: number, signal: AbortSignal): Promise<ClientStream> {
     const joined = await abortable(this.#joined, signal);
     for (;;) {
       try {

@@ -3,7 +3,7 @@
  * relay says is proof of anything, so whatever goes wrong here is a path that broke.
  */
 import { RELAY_CODE, RelayError, wordsOf } from '../../relay/wire/codes.ts';
-import type { RelayedStream } from '../../relay/wire/join-relay.ts';
+import type { ClientStream } from '../../relay/wire/join-relay.ts';
 import type { PathHint } from './errors.ts';
 import { PathError, TransportError } from './errors.ts';
 import type { RelayRoute } from './relay-connection.ts';
@@ -24,7 +24,7 @@ class RelayTransport implements Transport {
   readonly path: PathDescription;
   readonly #route: RelayRoute;
   #connection: RelayConnection | undefined;
-  #refusal: Refusal | undefined;
+  #refusal: RelayRefusal | undefined;
 
   constructor(route: RelayRoute) {
     this.#route = route;
@@ -95,7 +95,7 @@ class RelayTransport implements Transport {
 }
 
 /** What came of it when it was to be joined last. */
-interface Refusal {
+interface RelayRefusal {
   readonly failure: TransportError;
   readonly atMs: number;
   readonly pauseMs: number;
@@ -110,13 +110,13 @@ function leaveIfSilent(connection: RelayConnection, signal: AbortSignal, framesB
 /** A stream from its opening to its end. Whoever stops reading says so by the signal. */
 class StreamExchange {
   readonly #connection: RelayConnection;
-  readonly #stream: RelayedStream;
+  readonly #stream: ClientStream;
   readonly #signal: AbortSignal;
   readonly #pieces: AsyncIterator<Uint8Array>;
   readonly #framesBefore: number;
   #isOver = false;
 
-  constructor(connection: RelayConnection, stream: RelayedStream, body: Uint8Array, signal: AbortSignal) {
+  constructor(connection: RelayConnection, stream: ClientStream, body: Uint8Array, signal: AbortSignal) {
     this.#connection = connection;
     this.#stream = stream;
     this.#signal = signal;

@@ -164,7 +164,7 @@ interface Row {
   readonly is_unfinished: number;
 }
 
-interface Asked {
+interface ResponseQuery {
   readonly owner: string;
   readonly id: string;
   readonly now: number;
@@ -182,13 +182,13 @@ function prepareStatements(database: Database) {
        )
        UPDATE responses SET kept_until_ms = max(kept_until_ms, @endsAtMs) WHERE id IN (SELECT id FROM chain)`,
     ),
-    find: database.prepare<[Asked], Row>(
+    find: database.prepare<[ResponseQuery], Row>(
       `SELECT id, previous_id, input, body, steps, is_unfinished FROM responses WHERE id = @id AND owner = @owner AND expires_at_ms > @now`,
     ),
-    bytesOf: database.prepare<[Asked], { readonly bytes: number }>(
+    bytesOf: database.prepare<[ResponseQuery], { readonly bytes: number }>(
       'SELECT bytes FROM responses WHERE id = @id AND owner = @owner AND expires_at_ms > @now',
     ),
-    conversation: database.prepare<[Asked], Row>(
+    conversation: database.prepare<[ResponseQuery], Row>(
       `WITH RECURSIVE chain (id, previous_id, depth) AS (
          SELECT id, previous_id, 0 FROM responses WHERE id = @id AND owner = @owner AND expires_at_ms > @now
          UNION
@@ -197,7 +197,7 @@ function prepareStatements(database: Database) {
        )
        SELECT r.id, r.previous_id, r.input, r.body, r.steps, r.is_unfinished FROM responses r JOIN chain ON r.id = chain.id ORDER BY depth DESC`,
     ),
-    conversationBytes: database.prepare<[Pick<Asked, 'owner' | 'id'>], { readonly bytes: number }>(
+    conversationBytes: database.prepare<[Pick<ResponseQuery, 'owner' | 'id'>], { readonly bytes: number }>(
       `WITH RECURSIVE chain (id, previous_id) AS (
          SELECT id, previous_id FROM responses WHERE id = @id AND owner = @owner
          UNION
@@ -205,7 +205,7 @@ function prepareStatements(database: Database) {
        )
        SELECT coalesce(sum(r.bytes), 0) AS bytes FROM responses r JOIN chain ON r.id = chain.id`,
     ),
-    hide: database.prepare<[Asked]>(
+    hide: database.prepare<[ResponseQuery]>(
       'UPDATE responses SET expires_at_ms = 0 WHERE id = @id AND owner = @owner AND expires_at_ms > @now',
     ),
     removeUnneeded: database.prepare<[string]>(

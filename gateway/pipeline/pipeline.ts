@@ -195,7 +195,7 @@ class Visit {
       json: () => whole.json(),
       bodyBytes: whole.bytes,
       stream,
-      party: provenance.source,
+      clientKey: provenance.source,
       signal: goneSignal(exchange, live),
       detach: () => detach({ ...this.#options, exchange, route, caller }),
     };

@@ -144,7 +144,7 @@ class Dispatch {
   ): Promise<void> {
     const target = this.#options.calls.find(reference, call.deviceKey);
     // If this way breaks too, the next one reads from the same records.
-    call.patienceMs = 0;
+    call.unreadTimeoutMs = 0;
     // One that reads from itself, or from one that reads from it, would never end.
     const pieces =
       target?.canBeAttached === true
@@ -157,9 +157,9 @@ class Dispatch {
     await putStream(call.log, { head, body: pieces }, { ...this.#options, tickMs: 0 });
   }
 
-  async #route(call: SealedCall, asked: Asked): Promise<void> {
-    const { head, headers, device, source } = asked;
-    const { body, fault } = this.#admit(call, asked);
+  async #route(call: SealedCall, request: OpenedRequest): Promise<void> {
+    const { head, headers, device, source } = request;
+    const { body, fault } = this.#admit(call, request);
     call.canBeAttached = true;
     call.isKept = fault === undefined && !isSafe(head);
     const { scope, kid } = device;
@@ -178,7 +178,7 @@ class Dispatch {
    * The body of a request that is acted on, or why it is not: the pipeline says so, and records it.
    * @throws {AlreadyDispatched} for a repeat, which is no other request
    */
-  #admit(call: SealedCall, { head, body, digest, device }: Asked): Pick<InnerRequest, 'body' | 'fault'> {
+  #admit(call: SealedCall, { head, body, digest, device }: OpenedRequest): Pick<InnerRequest, 'body' | 'fault'> {
     try {
       const whole = body();
       if (this.#options.calls.memoryOf(call.deviceKey).isScarce()) throw tooMuchUnread();
@@ -191,7 +191,7 @@ class Dispatch {
   }
 
   /** @throws {RequestError} for an action that was begun before, or can't be told from others */
-  #begin(call: SealedCall, { head, digest, device }: Pick<Asked, 'head' | 'digest' | 'device'>): void {
+  #begin(call: SealedCall, { head, digest, device }: Pick<OpenedRequest, 'head' | 'digest' | 'device'>): void {
     const { idempotencyKey: key } = head;
     if (key === undefined) throw keyMissing();
     const mayBeForgotten = this.#options.accessOf(head.method, head.path) === 'inference';
@@ -200,7 +200,7 @@ class Dispatch {
   }
 }
 
-interface Asked {
+interface OpenedRequest {
   readonly head: RequestHead;
   /** Those that count. */
   readonly headers: HeaderList;

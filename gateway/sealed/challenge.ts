@@ -6,8 +6,8 @@ import type { PendingApproval } from '../../core/approvals/approval-queue.ts';
 import type { DeviceDescription } from '../../identity/pairing.ts';
 
 /** Somebody asked, and the owner sees it. */
-export interface Asked {
-  readonly party: string;
+export interface PairingRequest {
+  readonly clientKey: string;
   /** How many devices had been paired, ever, when it asked: it takes the place of none that came after it. */
   readonly devicesBefore: number;
   /** As the owner was shown it. */
@@ -17,7 +17,7 @@ export interface Asked {
   readonly withdraw: () => void;
 }
 
-export interface Waiting extends Asked {
+export interface Waiting extends PairingRequest {
   readonly kind: 'waiting';
   readonly code: string;
   /** 0 for the first. */
@@ -27,7 +27,7 @@ export interface Waiting extends Asked {
   readonly refused: Uint8Array | undefined;
 }
 
-export interface Proved extends Asked {
+export interface Proved extends PairingRequest {
   readonly kind: 'proved';
   /** The hash of the proof, and psk0 that came of it. */
   readonly proof: Uint8Array;
@@ -87,6 +87,6 @@ export class Challenge {
 }
 
 /** Whether the owner is asked. */
-export function isAsked(state: ChallengeState | undefined): state is Waiting | Proved {
+export function awaitsOwner(state: ChallengeState | undefined): state is Waiting | Proved {
   return state?.kind === 'waiting' || state?.kind === 'proved';
 }

@@ -13,7 +13,7 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 import { concatBytes, equalBytes, viewOf } from '../../channel/bytes.ts';
 import type { Crypto } from '../../channel/crypto.ts';
 import { ID_BYTES, KEY_BYTES } from '../../channel/keys.ts';
-import { Challenge, isAsked } from './challenge.ts';
+import { Challenge, awaitsOwner } from './challenge.ts';
 
 /** From the first request to the answer that pairs: the time to look at one screen and type at another. */
 export const CHALLENGE_MS = 120_000;
@@ -28,7 +28,7 @@ export interface Challenges {
   /** From now on `find` gives this one: somebody asks with it. */
   keep(challenge: Challenge): void;
   /** Whether somebody at this address waits for the owner. */
-  hasWaiting(party: string): boolean;
+  hasWaiting(clientKey: string): boolean;
   /** Forgets those whose time is over. */
   sweep(): void;
   clear(): void;
@@ -57,7 +57,8 @@ export function createChallenges({ crypto, now }: ChallengesOptions): Challenges
       return challenge === undefined || isOver(challenge) ? undefined : challenge;
     },
     keep: (challenge) => void kept.set(bytesToHex(challenge.id), challenge),
-    hasWaiting: (party) => [...kept.values()].some(({ state }) => isAsked(state) && state.party === party),
+    hasWaiting: (clientKey) =>
+      [...kept.values()].some(({ state }) => awaitsOwner(state) && state.clientKey === clientKey),
     sweep() {
       for (const [name, challenge] of kept) if (isOver(challenge)) kept.delete(name);
     },

@@ -45,7 +45,7 @@ export interface ChannelServer {
    */
   handle(op: SealedOp, source: SealedSource, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array>;
   /** For a device that wants to be paired by a code. @throws HintError, {RequestError} */
-  challenge(source: Pick<SealedSource, 'transport' | 'party'>): Promise<ChallengeAnswer>;
+  challenge(source: Pick<SealedSource, 'transport' | 'clientKey'>): Promise<ChallengeAnswer>;
   /**
    * Resolves when nothing of these grants' devices goes on, and nothing more of it is sent; after a second in any case.
    * @returns how many calls had to be cut off

@@ -18,7 +18,14 @@ import { findDeviceDescription, type DeviceDescription, type GatewayFacts } from
 import type { GatewayKey } from '../../identity/secret-keys.ts';
 import { RequestError } from '../errors.ts';
 import { createRateWindow } from '../rate-window.ts';
-import { isAsked, type Asked, type Challenge, type Paired, type Proved, type Waiting } from './challenge.ts';
+import {
+  awaitsOwner,
+  type PairingRequest,
+  type Challenge,
+  type Paired,
+  type Proved,
+  type Waiting,
+} from './challenge.ts';
 import { CHALLENGE_MS, createChallenges } from './challenges.ts';
 import { HintError } from './hint-error.ts';
 import { summaryOf } from './pairing-summary.ts';
@@ -32,7 +39,7 @@ const TRIES = 3;
  * 87,600 a year, so that all strangers together guess right once in eleven years. An address has used up what it has
  * after two requests, so that no one machine takes all of them; where several do, an invite is not asked for a code.
  */
-const WRONG_CODES_PER_HOUR = { ofAll: 10, ofParty: 2 * TRIES };
+const WRONG_CODES_PER_HOUR = { ofAll: 10, ofClient: 2 * TRIES };
 const HOUR_MS = 3_600_000;
 
 /** What the owner has settled about pairing by a code. */
@@ -68,9 +75,9 @@ export interface ChallengeAnswer {
   readonly expiresIn: number;
 }
 
-type From = Pick<SealedSource, 'transport' | 'party'>;
+type From = Pick<SealedSource, 'transport' | 'clientKey'>;
 
-interface Confirmation {
+interface CodeConfirmation {
   readonly challenge: Uint8Array;
   /** CS, which the pairing handshake has proved. */
   readonly deviceKey: PublicKey;
@@ -82,16 +89,16 @@ export class CodePairingDesk {
   readonly #challenges;
   readonly #requests;
   readonly #wrong;
-  readonly #wrongOfParty;
+  readonly #wrongOfClient;
 
   constructor(options: DiscoveryOptions) {
     const { crypto, now, elapsed } = options;
     this.#options = options;
     this.#challenges = createChallenges({ crypto, now });
     this.#requests = createRateWindow({ limit: REQUESTS_PER_MINUTE, now: elapsed });
-    const { ofAll, ofParty } = WRONG_CODES_PER_HOUR;
+    const { ofAll, ofClient } = WRONG_CODES_PER_HOUR;
     this.#wrong = createRateWindow({ limit: ofAll, windowMs: HOUR_MS, now: elapsed });
-    this.#wrongOfParty = createRateWindow({ limit: ofParty, windowMs: HOUR_MS, now: elapsed });
+    this.#wrongOfClient = createRateWindow({ limit: ofClient, windowMs: HOUR_MS, now: elapsed });
   }
 
   /** Codes are for devices whose owner is near: nothing that comes through a relay. @throws HintError */
@@ -122,7 +129,7 @@ export class CodePairingDesk {
   }
 
   /** The sealed call after the handshake. @returns what the device is answered. @throws {RequestError} */
-  confirm({ challenge: id, deviceKey, body }: Confirmation): Uint8Array {
+  confirm({ challenge: id, deviceKey, body }: CodeConfirmation): Uint8Array {
     const challenge = this.#challenges.find(id);
     const state = challenge?.state;
     if (state?.kind === 'paired') return this.#repeat(state, deviceKey);
@@ -146,21 +153,21 @@ export class CodePairingDesk {
     if (description === undefined) throw new ChannelError('malformed');
     const challenge = this.#challenges.find(id);
     if (challenge?.accepts('asked') !== true) throw new HintError(HINT.challengeOver);
-    if (this.#challenges.hasWaiting(from.party)) throw new HintError(HINT.tooManyPairings);
+    if (this.#challenges.hasWaiting(from.clientKey)) throw new HintError(HINT.tooManyPairings);
     if (this.#hasToWait(from)) throw new HintError(HINT.rateLimited);
     const waiting = this.#askOwner(challenge, description, from);
     challenge.advance('asked', waiting);
     this.#challenges.keep(challenge);
-    this.#requests.count(from.party);
+    this.#requests.count(from.clientKey);
     void waiting.pending.outcome.then((outcome) => settle(challenge, outcome));
     return opened(waiting.side);
   }
 
   /** Only before the owner is asked: what goes on is not ended by what others guess. */
-  #hasToWait({ party }: From): boolean {
+  #hasToWait({ clientKey }: From): boolean {
     const waits = [
-      this.#requests.retryAfterS(party),
-      this.#wrongOfParty.retryAfterS(party),
+      this.#requests.retryAfterS(clientKey),
+      this.#wrongOfClient.retryAfterS(clientKey),
       this.#wrong.retryAfterS(''),
     ];
     return waits.some((waitS) => waitS !== undefined);
@@ -179,7 +186,13 @@ export class CodePairingDesk {
     });
     if (pending === undefined) throw new HintError(HINT.tooManyPairings);
     const devicesBefore = devices.countPairings();
-    const asked = { party: from.party, devicesBefore, description, pending, withdraw: () => withdrawal.abort() };
+    const asked = {
+      clientKey: from.clientKey,
+      devicesBefore,
+      description,
+      pending,
+      withdraw: () => withdrawal.abort(),
+    };
     const side = this.#newSide(challenge, code, 0);
     return { kind: 'waiting', ...asked, code, attempt: 0, side, refused: undefined };
   }
@@ -198,7 +211,7 @@ export class CodePairingDesk {
     const { share, noise } = envelope;
     const purpose = { kind: 'discovery', challenge: challenge.id } as const;
     const proof = crypto.sha256(concatBytes(share, noise));
-    // Asked again because the answer was lost: no other try.
+    // PairingRequest again because the answer was lost: no other try.
     if (state.kind === 'proved' && equalBytes(state.proof, proof)) {
       return proved(responder.answerPairing({ purpose, psk: state.psk }, noise, now()));
     }
@@ -207,8 +220,8 @@ export class CodePairingDesk {
     try {
       const psk = derivePairingPsk(crypto, state.side.finish(share));
       const message2 = responder.answerPairing({ purpose, psk }, noise, now());
-      const { party, devicesBefore, description, pending, withdraw } = state;
-      const asked = { party, devicesBefore, description, pending, withdraw };
+      const { clientKey, devicesBefore, description, pending, withdraw } = state;
+      const asked = { clientKey, devicesBefore, description, pending, withdraw };
       challenge.advance('proved', { kind: 'proved', ...asked, proof, psk });
       return proved(message2);
     } catch (error) {
@@ -221,7 +234,7 @@ export class CodePairingDesk {
   #refuse(challenge: Challenge, state: Waiting, proof: Uint8Array): Uint8Array {
     const attempt = state.attempt + 1;
     this.#wrong.count('');
-    this.#wrongOfParty.count(state.party);
+    this.#wrongOfClient.count(state.clientKey);
     if (attempt === TRIES) {
       end(challenge, state, HINT.codeRefused);
       throw new HintError(HINT.codeRefused);
@@ -232,10 +245,10 @@ export class CodePairingDesk {
   }
 
   /** The device has left. Whoever else says so stands where it could lose the device's requests as well. */
-  #cancel(id: Uint8Array, { party }: From): never {
+  #cancel(id: Uint8Array, { clientKey }: From): never {
     const challenge = this.#challenges.find(id);
     const state = challenge?.state;
-    if (challenge !== undefined && isAsked(state) && state.party === party) {
+    if (challenge !== undefined && awaitsOwner(state) && state.clientKey === clientKey) {
       end(challenge, state, HINT.challengeOver);
     }
     throw new HintError(HINT.challengeOver);
@@ -289,7 +302,7 @@ function settle(challenge: Challenge, outcome: ApprovalOutcome): void {
 }
 
 /** Nobody is paired with it any more, and the owner not asked. */
-function end(challenge: Challenge, { withdraw }: Asked, why: HintCode): void {
+function end(challenge: Challenge, { withdraw }: PairingRequest, why: HintCode): void {
   challenge.advance('ended', { kind: 'over', why });
   withdraw();
 }

@@ -26,7 +26,7 @@ const MAX_KNOWN = 10_000;
 export interface HandshakeClient {
   /** A paired device's key or an invite, in hexadecimal. */
   readonly name: string;
-  readonly source: Pick<SealedSource, 'party' | 'transport'>;
+  readonly source: Pick<SealedSource, 'clientKey' | 'transport'>;
 }
 
 export interface HandshakeLimits {
@@ -46,8 +46,8 @@ export function createHandshakeLimits(now: () => number, handshakes = HANDSHAKES
   const known = new Set<string>();
   return {
     admit(client) {
-      const { transport, party } = client.source;
-      const name = `${client.name} ${party}`;
+      const { transport, clientKey } = client.source;
+      const name = `${client.name} ${clientKey}`;
       const isKnown = known.has(placeOf(client));
       const isFull = ofAll.retryAfterS(transport) ?? (isKnown ? undefined : ofNew.retryAfterS(transport));
       if (ofClient.retryAfterS(name) !== undefined || isFull !== undefined) throw new HintError(HINT.rateLimited);
@@ -63,7 +63,7 @@ export function createHandshakeLimits(now: () => number, handshakes = HANDSHAKES
   };
 }
 
-/** Through a relay the party is the relay's word, and another one with every connection. */
-function placeOf({ name, source: { transport, party } }: HandshakeClient): string {
-  return transport === 'relay' ? `${name} relay` : `${name} ${party}`;
+/** Through a relay the client's key is the relay's word, and another one with every connection. */
+function placeOf({ name, source: { transport, clientKey } }: HandshakeClient): string {
+  return transport === 'relay' ? `${name} relay` : `${name} ${clientKey}`;
 }

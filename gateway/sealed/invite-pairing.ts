@@ -30,34 +30,34 @@ export interface DeskOptions {
   readonly onChange: (listener: () => void) => void;
 }
 
-export interface Confirmation {
+export interface InviteConfirmation {
   readonly inviteId: Uint8Array;
   /** CS, which the pairing handshake has proved. */
   readonly deviceKey: PublicKey;
   readonly body: Uint8Array;
-  readonly source: Pick<SealedSource, 'transport' | 'party'>;
+  readonly source: Pick<SealedSource, 'transport' | 'clientKey'>;
   /** Fires when the device has left. */
   readonly signal: AbortSignal;
 }
 
 export interface InvitePairing {
   /** @returns what the device is answered. @throws {RequestError} */
-  confirm(confirmation: Confirmation): Promise<Uint8Array>;
+  confirm(confirmation: InviteConfirmation): Promise<Uint8Array>;
 }
 
 /** One question to the owner, for all calls of a device that wait for the answer. */
 interface Waiting {
-  readonly asking: Asking;
+  readonly asking: OwnerQuestion;
   readonly answer: Promise<Uint8Array>;
   readonly withdrawal: AbortController;
   callers: number;
 }
 
-interface Asking {
+interface OwnerQuestion {
   readonly inviteId: string;
   readonly deviceKey: PublicKey;
   readonly description: DeviceDescription;
-  readonly source: Confirmation['source'];
+  readonly source: InviteConfirmation['source'];
 }
 
 export function createPairingDesk(options: DeskOptions): InvitePairing {
@@ -76,7 +76,7 @@ class InviteDesk implements InvitePairing {
     });
   }
 
-  async confirm({ inviteId, deviceKey, body, source, signal }: Confirmation): Promise<Uint8Array> {
+  async confirm({ inviteId, deviceKey, body, source, signal }: InviteConfirmation): Promise<Uint8Array> {
     const description = findDeviceDescription(body);
     if (description === undefined) {
       throw new RequestError(
@@ -91,18 +91,18 @@ class InviteDesk implements InvitePairing {
     return join(this.#waiting.get(name) ?? this.#ask(name, asking, invite), signal);
   }
 
-  #canPair({ inviteId, deviceKey }: Asking): boolean {
+  #canPair({ inviteId, deviceKey }: OwnerQuestion): boolean {
     return this.#options.devices.preview(inviteId, deviceKey) === 'new';
   }
 
-  #redeem(asking: Asking): Uint8Array {
+  #redeem(asking: OwnerQuestion): Uint8Array {
     const { devices, gatewayFacts, gatewayKey } = this.#options;
     const redemption = devices.redeem({ ...asking, gateway: gatewayFacts(gatewayKey()) });
     if (redemption.result === 'paired') devices.touch(redemption.device, asking.source.transport);
     return answerOf(redemption);
   }
 
-  #ask(name: string, asking: Asking, invite: InviteRecord): Waiting {
+  #ask(name: string, asking: OwnerQuestion, invite: InviteRecord): Waiting {
     const withdrawal = new AbortController();
     const forget = (): void => {
       if (this.#waiting.get(name) === asked) this.#waiting.delete(name);
@@ -115,7 +115,7 @@ class InviteDesk implements InvitePairing {
     return asked;
   }
 
-  async #afterApproval(asking: Asking, invite: InviteRecord, signal: AbortSignal): Promise<Uint8Array> {
+  async #afterApproval(asking: OwnerQuestion, invite: InviteRecord, signal: AbortSignal): Promise<Uint8Array> {
     const { approvals, invites, now } = this.#options;
     const asked = this.#isTaken(asking.inviteId)
       ? undefined

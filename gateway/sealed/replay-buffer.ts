@@ -39,7 +39,7 @@ const PREFIX_MS = 40;
 /** Records that go out in one piece. */
 const PIECE_BYTES = 65_536;
 
-interface Reader {
+interface ReplayReader {
   nextIndex: number;
   isOverdue: boolean;
 }
@@ -66,7 +66,7 @@ export class ReplayBuffer {
   #isOver = false;
   #wasRead = false;
   #isDropped = false;
-  #reader: Reader | undefined;
+  #reader: ReplayReader | undefined;
   #change = Promise.withResolvers<void>();
 
   constructor(answer: Answer, options: LogOptions) {
@@ -143,7 +143,7 @@ export class ReplayBuffer {
     return this.#pieces(reader, gone, prefix);
   }
 
-  async *#pieces(reader: Reader, gone: AbortSignal, prefix: Uint8Array): AsyncGenerator<Uint8Array> {
+  async *#pieces(reader: ReplayReader, gone: AbortSignal, prefix: Uint8Array): AsyncGenerator<Uint8Array> {
     const wake = (): void => this.#changed();
     const cancelTimer = this.#options.setTimer(PREFIX_MS, () => {
       reader.isOverdue = true;
@@ -167,14 +167,14 @@ export class ReplayBuffer {
     }
   }
 
-  #leave(reader: Reader): void {
+  #leave(reader: ReplayReader): void {
     if (this.#reader !== reader) return;
     this.#reader = undefined;
     this.#changed();
     if (!this.#isOver || reader.nextIndex < this.#nextIndex) this.#options.onUnread();
   }
 
-  #take(reader: Reader): Uint8Array {
+  #take(reader: ReplayReader): Uint8Array {
     const records: Uint8Array[] = [];
     for (let bytes = 0; bytes < PIECE_BYTES;) {
       const record = this.#kept[reader.nextIndex - this.#firstKept]?.record ?? this.#sealNext();

@@ -19,7 +19,7 @@ const UNREAD_PAIRING_MS = 15_000;
 const CLOSE_GRACE_MS = 1000;
 
 /** Where an answer goes. */
-type Reader = Pick<SealedSource, 'gone' | 'cut'>;
+type AnswerClient = Pick<SealedSource, 'gone' | 'cut'>;
 
 interface SealedCallOptions {
   /** Of its device. */
@@ -41,14 +41,14 @@ export class SealedCall {
   /** Whether it is one that can be taken up again: not of those that are about another call, its own or each other's. */
   canBeAttached = false;
   /** How long its work goes on without a reader. */
-  patienceMs: number;
+  unreadTimeoutMs: number;
   /** What stands before the first record. */
   readonly #header: Uint8Array;
   readonly #received: ReceivedCall;
   readonly #options: SealedCallOptions;
   readonly #stop = new AbortController();
   #cancelTimer: (() => void) | undefined;
-  #source: Reader | undefined;
+  #source: AnswerClient | undefined;
   #onClosed: (() => void) | undefined;
 
   constructor(received: ReceivedCall, { answer, remoteStaticKey, purpose }: HeadEvent, options: SealedCallOptions) {
@@ -57,7 +57,7 @@ export class SealedCall {
     this.#options = options;
     this.deviceKey = remoteStaticKey;
     this.purpose = purpose;
-    this.patienceMs = purpose.kind === 'session' ? UNREAD_MS : UNREAD_PAIRING_MS;
+    this.unreadTimeoutMs = purpose.kind === 'session' ? UNREAD_MS : UNREAD_PAIRING_MS;
     this.#header = answer.header;
     this.reference = decodeCallHeader('callAnswer', answer.header);
     this.log = new ReplayBuffer(answer, { ...options, onUnread: () => this.#waitForReader() });
@@ -79,16 +79,16 @@ export class SealedCall {
   }
 
   /** Sends the answer where it was asked for. */
-  answer(source: Reader): AsyncIterable<Uint8Array> {
+  answer(source: AnswerClient): AsyncIterable<Uint8Array> {
     return this.#send(source, 0, this.#header) ?? nothing();
   }
 
   /** Sends its records where they were asked for again. @returns undefined if they are not kept */
-  answerAgain(source: Reader, fromIndex: number): AsyncIterable<Uint8Array> | undefined {
+  answerAgain(source: AnswerClient, fromIndex: number): AsyncIterable<Uint8Array> | undefined {
     return this.#send(source, fromIndex);
   }
 
-  #send(source: Reader, fromIndex: number, prefix?: Uint8Array): AsyncIterable<Uint8Array> | undefined {
+  #send(source: AnswerClient, fromIndex: number, prefix?: Uint8Array): AsyncIterable<Uint8Array> | undefined {
     const pieces = this.log.read(fromIndex, source.gone, prefix);
     if (pieces === undefined) return undefined;
     this.#source = source;
@@ -159,7 +159,7 @@ export class SealedCall {
   /** The work goes on for a while, since a phone that was put away comes back. */
   #waitForReader(): void {
     this.#cancelTimer?.();
-    this.#cancelTimer = this.#options.setTimer(this.patienceMs, () => this.#done());
+    this.#cancelTimer = this.#options.setTimer(this.unreadTimeoutMs, () => this.#done());
   }
 
   #done(): void {

@@ -2,7 +2,7 @@
 export interface SealedSource {
   readonly transport: 'lan' | 'relay';
   /** Whom limits count this under; see `sourceOf`. */
-  readonly party: string;
+  readonly clientKey: string;
   /** Fires when nobody is left there to answer. */
   readonly gone: AbortSignal;
   /** Closes it, whatever is still on its way. */

@@ -12,7 +12,7 @@ import { pskPlace, recordOf, type DeviceRecord, type DeviceTable } from './devic
 const DEVICE_ID_BYTES = 8;
 const BEARER_MARK = ' (bearer)';
 
-export interface PairedDevice {
+export interface NewPairing {
   /** For the device: an encoded `PairingGrant`. */
   readonly answer: Uint8Array;
   readonly device: DeviceRecord;
@@ -52,7 +52,7 @@ export interface DirectPairing {
    * entry are one transaction. What it is told is not kept.
    * @param agentIndex the agent that it will be good for; every one, where none is named
    */
-  admit(params: DeviceParams, agentIndex: number | undefined): PairedDevice;
+  admit(params: DeviceParams, agentIndex: number | undefined): NewPairing;
 }
 
 /** What the owner lets a device have. */
@@ -62,7 +62,7 @@ export interface DeviceTerms {
   readonly withBearerKey: boolean;
 }
 
-interface NewDevice extends PairedDevice {
+interface NewDevice extends NewPairing {
   /** The keys that count no more. */
   readonly replaced: readonly string[];
 }

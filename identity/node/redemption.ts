@@ -9,13 +9,13 @@ import {
   assertValid,
   type DeviceParams,
   type NewDeviceOptions,
-  type PairedDevice,
+  type NewPairing,
 } from './new-device.ts';
 
 export type Redemption =
   /** The answer is stored: the same key gets the same one until the invite expires. */
-  | ({ readonly result: 'paired' } & PairedDevice)
-  | ({ readonly result: 'repeated' } & PairedDevice)
+  | ({ readonly result: 'paired' } & NewPairing)
+  | ({ readonly result: 'repeated' } & NewPairing)
   /** Another device was there first. */
   | { readonly result: 'used' }
   /** Expired or closed, its device was revoked, or the same key was paired after the invite was made. */

@@ -32,13 +32,13 @@ export interface JoinOptions extends Clock {
 
 export interface JoinedRelay {
   /** Begins a stream; `op` is the second byte of the envelope that goes over it. @throws RelayError */
-  open(op: number): RelayedStream;
+  open(op: number): ClientStream;
   /** Resolves when the connection has ended, with the reason. */
   readonly closed: Promise<RelayError>;
   close(): void;
 }
 
-export interface RelayedStream {
+export interface ClientStream {
   /** The request. Waits for credit; one call at a time. @throws RelayError */
   write(bytes: Uint8Array): Promise<void>;
   /** The request is complete. */
@@ -184,7 +184,7 @@ class Joining {
   }
 }
 
-function streamView(stream: PeerStream): RelayedStream {
+function streamView(stream: PeerStream): ClientStream {
   return {
     write: (bytes) => stream.write(bytes),
     end: () => stream.end(),

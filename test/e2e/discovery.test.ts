@@ -410,7 +410,12 @@ describe('the way of a code', () => {
 
   test('is in the same network: nothing comes through a relay, a proxy or a tunnel', async () => {
     const { channelServer } = service.running;
-    const relay = { transport: 'relay', party: 'relay', gone: new AbortController().signal, cut: () => {} } as const;
+    const relay = {
+      transport: 'relay',
+      clientKey: 'relay',
+      gone: new AbortController().signal,
+      cut: () => {},
+    } as const;
     await expect(channelServer.challenge(relay)).rejects.toMatchObject({ hint: HINT.notOffered });
     const { challenge, session } = await proved();
     async function* bytes() {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { createBodyBudget, type BodyLease } from '../../gateway/body-budget.ts';
 import { runs } from '../support/sampling.ts';
 
-/** 10 a party, 30 in all, 100 ms of patience, on a clock that the test turns. */
+/** 10 a client, 30 in all, a timeout of 100 ms, on a clock that the test turns. */
 function newBudget() {
   let nowMs = 0;
   const timers = new Map<() => void, number>();
@@ -24,7 +24,7 @@ function newBudget() {
       run();
     }
   };
-  return { open: (party: string) => budget.open(party), counts: () => budget.counts(), advance };
+  return { open: (clientKey: string) => budget.open(clientKey), counts: () => budget.counts(), advance };
 }
 
 /** Whether it may be held by now, or why not. */
@@ -36,7 +36,7 @@ async function outcome(taken: Promise<void>): Promise<unknown> {
   return Promise.race([state, new Promise((resolve) => setImmediate(() => resolve('waits')))]);
 }
 
-describe('a party', () => {
+describe('a client', () => {
   test('holds what it may; its oldest that waits goes over that, the others wait for room', async () => {
     const { open } = newBudget();
     const [first, second, third] = [open('a'), open('a'), open('a')];
@@ -57,7 +57,7 @@ describe('a party', () => {
     expect(await outcome(open('b').take(10))).toBe('held');
   });
 
-  test('is told 429 when its patience is over, all parties together 503', async () => {
+  test('is told 429 when its time is over, all clients together 503', async () => {
     const { open, advance } = newBudget();
     for (const name of ['a', 'a', 'b', 'c']) await open(name).take(10);
     const own = open('a').take(1);
@@ -70,7 +70,7 @@ describe('a party', () => {
   });
 });
 
-test('patience is for one body, however often it has to wait', async () => {
+test('the timeout is for one body, however often it has to wait', async () => {
   const { open, advance } = newBudget();
   const [ahead, other, again] = [open('a'), open('a'), open('a')];
   await ahead.take(10);
@@ -129,7 +129,7 @@ test('a client that leaves while it waits stands in nobody’s way', async () =>
 test('bodies that are read bit by bit, all at once, all come through, and never more than the limit and one of them', async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.record({ party: fc.constantFrom('a', 'b', 'c', 'd'), bytes: fc.integer({ min: 1, max: 10 }) }), {
+      fc.array(fc.record({ clientKey: fc.constantFrom('a', 'b', 'c', 'd'), bytes: fc.integer({ min: 1, max: 10 }) }), {
         maxLength: 40,
       }),
       async (bodies) => {
@@ -142,7 +142,7 @@ test('bodies that are read bit by bit, all at once, all come through, and never 
           }
           lease.release();
         };
-        await Promise.all(bodies.map(({ party, bytes }) => read(open(party), bytes)));
+        await Promise.all(bodies.map(({ clientKey, bytes }) => read(open(clientKey), bytes)));
         expect(counts()).toEqual({ heldBytes: 0, waiting: 0 });
       },
     ),

@@ -24,6 +24,9 @@ const NAMES: Readonly<Record<string, string>> = {
   'InboundMeter|decodeBeyondBeat|sendAway': 'ReceiveWindow, decodeAfterKeepAlive, sendGoaway',
   'createRecent|Sighting|lookAround': 'createLruCache, ServiceInstance, browse',
   'thoughtless|isWise|isUninvited': 'noThinking, confirmFit, isUntrustedOrigin',
+  '(?:interface|type|class) (?:Asked|Asking|Confirmation)|isAsked': 'a name of its own, such as HandshakeRequest',
+  'party|ofParty|wrongOfParty': 'client, clientKey',
+  'patience|patienceMs': 'timeout, timeoutMs',
 };
 
 /** Said to users, in the program and in its documents. */

@@ -12,7 +12,7 @@ function start(op: number, fault?: Error) {
   const dead = new AbortController();
   const waiting: ((piece: Uint8Array | undefined) => void)[] = [];
   const resets: number[] = [];
-  const heard: { readonly op: string; readonly transport: string; readonly party: string; bytes: number }[] = [];
+  const heard: { readonly op: string; readonly transport: string; readonly clientKey: string; bytes: number }[] = [];
   async function* pieces(): AsyncGenerator<Uint8Array> {
     for (;;) {
       const next = new Promise<Uint8Array | undefined>((resolve) => waiting.push(resolve));
@@ -40,8 +40,8 @@ function start(op: number, fault?: Error) {
   const over = admitStream(stream, {
     setTimer: time.setTimer,
     channelServer: {
-      async *handle(doorOp, { transport, party }, bytes) {
-        const entry = { op: doorOp, transport, party, bytes: 0 };
+      async *handle(doorOp, { transport, clientKey }, bytes) {
+        const entry = { op: doorOp, transport, clientKey, bytes: 0 };
         heard.push(entry);
         if (fault !== undefined) throw fault;
         for await (const piece of bytes) entry.bytes += piece.length;
@@ -66,7 +66,7 @@ test.each([
   await send(new Uint8Array(9));
   await send(undefined);
   await over;
-  expect(heard).toEqual([{ op: name, transport: 'relay', party: 'ab'.repeat(8), bytes: 9 }]);
+  expect(heard).toEqual([{ op: name, transport: 'relay', clientKey: 'ab'.repeat(8), bytes: 9 }]);
   expect([resets, time.pending()]).toEqual([[], 0]);
 });
 

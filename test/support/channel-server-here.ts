@@ -140,7 +140,7 @@ class Way implements BreakableTransport {
   ): Promise<ReadableStream<Uint8Array>> {
     if (operation === 'session') this.handshakes += 1;
     const gone = new AbortController();
-    const source = { transport: 'lan', party: 'a phone', gone: gone.signal, cut: () => gone.abort() } as const;
+    const source = { transport: 'lan', clientKey: 'a phone', gone: gone.signal, cut: () => gone.abort() } as const;
     return new ReadableStream<Uint8Array>({
       start: (controller) => {
         const exchange: Exchange = {

@@ -122,7 +122,7 @@ export class HostileDevice {
     const { body, send, end } = feed(bytes, gone.signal);
     const source = {
       transport: 'lan',
-      party: `way ${this.#ways}`,
+      clientKey: `way ${this.#ways}`,
       gone: gone.signal,
       cut: () => gone.abort(),
     } as const;

@@ -49,7 +49,7 @@ export interface RawAnswer {
 }
 
 let lastAddress = 0;
-/** Each a party of its own to the gateway's limits. */
+/** Each a client of its own to the gateway's limits. */
 function nextAddress(): string {
   lastAddress += 1;
   return `127.1.${lastAddress >> 8}.${lastAddress & 255}`;

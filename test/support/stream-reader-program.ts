@@ -2,9 +2,9 @@
 import { json } from 'node:stream/consumers';
 import OpenAI from 'openai';
 
-type Asked = Omit<OpenAI.ChatCompletionCreateParamsStreaming, 'model' | 'stream'>;
+type SentRequest = Omit<OpenAI.ChatCompletionCreateParamsStreaming, 'model' | 'stream'>;
 
-const { url, ...asked } = (await json(process.stdin)) as { url: string } & Asked;
+const { url, ...asked } = (await json(process.stdin)) as { url: string } & SentRequest;
 const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'any', maxRetries: 0 });
 let chunks = 0;
 try {

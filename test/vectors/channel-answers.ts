@@ -1,7 +1,7 @@
 /**
  * What `channel-kat.json` leaves out: both kinds of pairing, and everything that is derived outside a handshake. The
  * inputs are one byte repeated; `channel-answers.json` holds what noble made of them when this was written, so these
- * are no third party's evidence, but another provider, another platform and another day have to give the same.
+ * are nobody else's evidence, but another provider, another platform and another day have to give the same.
  */
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { concatBytes, utf8ToBytes } from '../../channel/bytes.ts';

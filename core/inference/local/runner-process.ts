@@ -10,7 +10,7 @@ import { ContextTooShort } from './prompt-size.ts';
 import { createOutbox, type Outbox } from './runner/outbox.ts';
 import {
   decodeFromRunner,
-  type Failure,
+  type RunnerFailure,
   type FromRunner,
   type GenerateRequest,
   type LoadedModel,
@@ -285,7 +285,7 @@ class RunnerProcess {
   }
 }
 
-function errorOf({ code, message, field, neededTokens }: Failure): Error {
+function errorOf({ code, message, field, neededTokens }: RunnerFailure): Error {
   if (neededTokens !== undefined) return new ContextTooShort(neededTokens);
   return new ServiceError(code, message, { field });
 }

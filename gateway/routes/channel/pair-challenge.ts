@@ -16,7 +16,7 @@ export const pairChallenge: Route<Pick<Services, 'channelServer'>> = {
   summary: 'A challenge to pair with, and who this gateway says that it is; good for two minutes and one device.',
   async handle(request, { channelServer }) {
     try {
-      const body = await channelServer.challenge({ transport: transportOfCode(request), party: request.party });
+      const body = await channelServer.challenge({ transport: transportOfCode(request), clientKey: request.clientKey });
       return { headers: { 'cache-control': 'no-store' }, body };
     } catch (error) {
       throw error instanceof HintError ? refusalOf(error) : error;

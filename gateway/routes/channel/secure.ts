@@ -68,11 +68,11 @@ export const secureCall = doorRow('call', {
 });
 
 async function enter(op: SealedOp, request: GatewayRequest, { channelServer }: Needs): Promise<Reply> {
-  const { party, signal, stream } = request;
+  const { clientKey, signal, stream } = request;
   const cut = new AbortController();
   const source = {
     transport: op === 'discovery' ? transportOfCode(request) : transportOf(request),
-    party,
+    clientKey,
     gone: signal,
     cut: () => cut.abort(),
   } as const;

@@ -11,9 +11,9 @@ const LIST_TIMEOUT_MS = 2000;
 export async function inTime<Value>(
   found: readonly Promise<Value | undefined>[],
 ): Promise<readonly (Value | undefined)[]> {
-  const patience = new AbortController();
-  const tooLong = sleep(LIST_TIMEOUT_MS, undefined, { signal: patience.signal }).catch(() => undefined);
+  const timeout = new AbortController();
+  const tooLong = sleep(LIST_TIMEOUT_MS, undefined, { signal: timeout.signal }).catch(() => undefined);
   const values = await Promise.all(found.map((one) => Promise.race([one, tooLong])));
-  patience.abort();
+  timeout.abort();
   return values;
 }

@@ -35,7 +35,7 @@ export interface PreparedResponse {
   readonly keep: (response: ResponseResource, steps?: readonly Step[]) => ResponseResource;
 }
 
-interface Asked {
+interface RequestContext {
   readonly caller: Caller;
   readonly bodyBytes: number;
   readonly signal: AbortSignal;
@@ -50,7 +50,7 @@ export interface ResponseNeeds extends Pick<Services, 'responses' | 'backgroundR
 /** @throws {RequestError} and {ServiceError} for what can't be answered */
 export async function prepareResponse(
   asked: ResponsesBody,
-  { caller, bodyBytes, signal, local }: Asked,
+  { caller, bodyBytes, signal, local }: RequestContext,
   services: ResponseNeeds,
 ): Promise<PreparedResponse> {
   const { inference, responses, now } = services;

@@ -16,14 +16,14 @@ import { rawConnection, rawRequest } from '../../support/raw-connection.ts';
 import { until } from '../../support/wait.ts';
 import { ask } from './raw-request.ts';
 
-interface Asked {
+interface SentRequest {
   readonly url: string;
   readonly method: string;
   readonly headers: Record<string, string>;
   readonly body: Buffer;
   readonly signal: AbortSignal;
 }
-type Home = (asked: Asked) => Response | Promise<Response>;
+type Home = (asked: SentRequest) => Response | Promise<Response>;
 
 const servers: ConnectServer[] = [];
 afterEach(async () => {
@@ -34,7 +34,7 @@ afterEach(async () => {
 });
 
 async function start(home: Home, more: Partial<ConnectServerOptions> = {}) {
-  const asked: Asked[] = [];
+  const asked: SentRequest[] = [];
   const outcomes: unknown[] = [];
   const server = await startConnectServer({
     port: 0,
@@ -44,7 +44,7 @@ async function start(home: Home, more: Partial<ConnectServerOptions> = {}) {
     setTimer: setProcessTimer,
     onOutcome: (error) => outcomes.push(error),
     fetch: async (input, init) => {
-      const one: Asked = {
+      const one: SentRequest = {
         url: typeof input === 'string' ? input : '',
         method: init?.method ?? '',
         headers: Object.fromEntries(new Headers(init?.headers)),

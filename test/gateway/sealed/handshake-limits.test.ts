@@ -21,8 +21,8 @@ function isLetIn(admit: () => void): boolean {
 const count = (tries: number, admit: (at: number) => void): number =>
   Array.from({ length: tries }, (_, at) => isLetIn(() => admit(at))).filter(Boolean).length;
 
-const from = (party: string, name = 'device') => ({ name, source: { party, transport: 'lan' } }) as const;
-const relayed = (party: string, name = 'device') => ({ name, source: { party, transport: 'relay' } }) as const;
+const from = (clientKey: string, name = 'device') => ({ name, source: { clientKey, transport: 'lan' } }) as const;
+const relayed = (clientKey: string, name = 'device') => ({ name, source: { clientKey, transport: 'relay' } }) as const;
 
 test('a device has five handshakes in ten seconds from an address, and then five more', () => {
   const { now, sleep } = createFakeTime();
@@ -67,7 +67,7 @@ test('what a relay brings is counted apart, and keeps nobody out who comes witho
 });
 
 test('whoever comes whenever, no window of a device or of all lets in more than twice its count', () => {
-  const visits = fc.array(fc.record({ party: fc.constantFrom('a', 'b', 'c'), afterMs: fc.nat(3000) }), {
+  const visits = fc.array(fc.record({ clientKey: fc.constantFrom('a', 'b', 'c'), afterMs: fc.nat(3000) }), {
     maxLength: 200,
   });
   const limit = { perClient: 3, perClientMs: 10_000, inAll: 5, inAllMs: 1000, forKnown: 1 };
@@ -76,15 +76,15 @@ test('whoever comes whenever, no window of a device or of all lets in more than 
       const time = createFakeTime();
       const limits = createHandshakeLimits(time.now, limit);
       limits.met(from('a'));
-      const admitted: { readonly party: string; readonly atMs: number }[] = [];
-      for (const { party, afterMs } of steps) {
+      const admitted: { readonly clientKey: string; readonly atMs: number }[] = [];
+      for (const { clientKey, afterMs } of steps) {
         time.sleep(afterMs % 7 === 0 ? afterMs : afterMs % 50);
-        if (isLetIn(() => limits.admit(from(party)))) admitted.push({ party, atMs: time.now() });
+        if (isLetIn(() => limits.admit(from(clientKey)))) admitted.push({ clientKey, atMs: time.now() });
       }
-      for (const { party, atMs } of admitted) {
+      for (const { clientKey, atMs } of admitted) {
         const inWindow = (lengthMs: number) => admitted.filter((one) => one.atMs >= atMs && one.atMs < atMs + lengthMs);
         expect(inWindow(limit.inAllMs).length).toBeLessThanOrEqual(2 * limit.inAll);
-        const own = inWindow(limit.perClientMs).filter((one) => one.party === party);
+        const own = inWindow(limit.perClientMs).filter((one) => one.clientKey === clientKey);
         expect(own.length).toBeLessThanOrEqual(2 * limit.perClient);
       }
     }),

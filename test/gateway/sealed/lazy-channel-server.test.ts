@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { lazyChannelServer } from '../../../gateway/sealed/lazy-channel-server.ts';
 import type { ChannelServer } from '../../../gateway/sealed/channel-server.ts';
 
-const source = { transport: 'lan', party: 'x', gone: new AbortController().signal, cut: () => undefined } as const;
+const source = { transport: 'lan', clientKey: 'x', gone: new AbortController().signal, cut: () => undefined } as const;
 
 function start() {
   const said: string[] = [];

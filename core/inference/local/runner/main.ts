@@ -11,7 +11,7 @@ import { ContextTooShort } from '../prompt-size.ts';
 import { createOutbox } from './outbox.ts';
 import {
   encodeFromRunner,
-  type Failure,
+  type RunnerFailure,
   type FromRunner,
   type GenerateRequest,
   type LoadRequest,
@@ -76,7 +76,7 @@ async function generate({ id, request, whole }: Extract<ToRunner, { type: 'gener
 }
 
 /** For a parent that asked for it. */
-const GIVEN_UP: Failure = { code: 'engine_failed', message: 'The request was given up.' };
+const GIVEN_UP: RunnerFailure = { code: 'engine_failed', message: 'The request was given up.' };
 
 async function count(id: number, request: GenerateRequest): Promise<void> {
   const abort = new AbortController();
@@ -92,7 +92,7 @@ async function count(id: number, request: GenerateRequest): Promise<void> {
 }
 
 /** Only our own errors have a message that is fit for a client; an engine's may quote paths or the prompt. */
-function failureOf(error: unknown): Failure {
+function failureOf(error: unknown): RunnerFailure {
   if (error instanceof ContextTooShort) {
     return { code: 'prompt_too_long', message: error.message, neededTokens: error.neededTokens };
   }

@@ -69,7 +69,7 @@ export interface LoadedModel {
   readonly trainedContextTokens: number;
 }
 
-export interface Failure {
+export interface RunnerFailure {
   /** For so many tokens the model has to be loaded with a longer context. */
   readonly neededTokens?: number | undefined;
   readonly code: ServiceErrorCode;
@@ -89,11 +89,11 @@ export type FromRunner =
   /** Bytes that are free on graphics cards and are not the system's memory by another name. */
   | { readonly type: 'probed'; readonly freeGpuBytes: number }
   | { readonly type: 'loaded'; readonly model: LoadedModel }
-  | { readonly type: 'load-failed'; readonly failure: Failure }
+  | { readonly type: 'load-failed'; readonly failure: RunnerFailure }
   | { readonly type: 'part'; readonly id: number; readonly part: ModelStreamPart }
   | { readonly type: 'answered'; readonly id: number; readonly answer: ModelAnswer }
   | { readonly type: 'counted'; readonly id: number; readonly promptTokens: number }
-  | { readonly type: 'failed'; readonly id: number; readonly failure: Failure };
+  | { readonly type: 'failed'; readonly id: number; readonly failure: RunnerFailure };
 
 /**
  * Small things in large numbers: as JSON they cost half of what cloning them does. A prompt, which may be megabytes, goes

@@ -37,14 +37,17 @@ afterEach(() => {
 /** What these routes need, and nothing more. */
 type Needs = Pick<Services, 'keys' | 'storage' | 'gatewayFacts' | 'appOrigin' | 'relays'>;
 
-interface Asking {
+interface InviteRequest {
   readonly body?: object;
   readonly id?: string;
   readonly appOrigin?: string;
   readonly relays?: readonly RelayState[];
 }
 
-async function ask(route: Route<Needs>, { body = {}, id = '', appOrigin, relays = [] }: Asking = {}): Promise<Reply> {
+async function ask(
+  route: Route<Needs>,
+  { body = {}, id = '', appOrigin, relays = [] }: InviteRequest = {},
+): Promise<Reply> {
   const services = {
     keys: { openPairings: async () => ({ ...pairings, gatewayKey: () => gatewayKey }) },
     gatewayFacts: () => gateway,
@@ -54,7 +57,7 @@ async function ask(route: Route<Needs>, { body = {}, id = '', appOrigin, relays 
   return route.handle!({ json: () => body, params: { id } } as unknown as GatewayRequest, services);
 }
 
-const make = async (asking: Asking = {}) => (await ask(createInvite, asking)).body as MadeInvite;
+const make = async (asking: InviteRequest = {}) => (await ask(createInvite, asking)).body as MadeInvite;
 const pair = (inviteId: string) =>
   pairings.devices.redeem({ inviteId, deviceKey: deviceKeyOf(1), description, gateway });
 

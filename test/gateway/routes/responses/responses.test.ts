@@ -77,7 +77,7 @@ beforeEach(() => {
 
 const caller = (scope: Caller['scope']): Caller => ({ transport: 'lan', sealed: false, credential: 'key', scope });
 
-interface Asked {
+interface SentRequest {
   readonly as?: Caller['scope'];
   readonly body?: object;
   readonly id?: string;
@@ -85,7 +85,10 @@ interface Asked {
   readonly signal?: AbortSignal;
 }
 
-async function ask(route: Route<ResponseNeeds>, { as = 'owner', body, id, query = '', signal }: Asked): Promise<Reply> {
+async function ask(
+  route: Route<ResponseNeeds>,
+  { as = 'owner', body, id, query = '', signal }: SentRequest,
+): Promise<Reply> {
   const request = {
     caller: caller(as),
     view: 'full' as const,
@@ -96,14 +99,14 @@ async function ask(route: Route<ResponseNeeds>, { as = 'owner', body, id, query 
     json: () => ({ model: 'm', input: 'Hello', ...body }),
     bodyBytes: JSON.stringify(body ?? {}).length,
     stream: (async function* () {})(),
-    party: '',
+    clientKey: '',
     signal: signal ?? new AbortController().signal,
     detach: () => expect.unreachable(),
   };
   return route.handle!(request, services);
 }
 
-async function create(asked: Asked = {}): Promise<Response> {
+async function create(asked: SentRequest = {}): Promise<Response> {
   return (await ask(createResponse, asked)).body as unknown as Response;
 }
 
