@@ -51,7 +51,7 @@ const REFUSED: Readonly<Record<string, string>> = {
 const grammars = suite.map((group) => ({ ...group, grammar: schemaGrammar(group.schema) }));
 
 describe('the JSON Schema test suite', () => {
-  test('what can not be said in a grammar is named, and nothing else is', () => {
+  test('what cannot be said in a grammar is named, and nothing else is', () => {
     const refused = grammars.flatMap(({ name, grammar }) =>
       grammar.isPossible && grammar.gaps.length > 0 ? [[name, grammar.gaps.join()]] : [],
     );

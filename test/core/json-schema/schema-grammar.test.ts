@@ -301,7 +301,7 @@ function expectSamplesToFit(schema: Schema, count: number): void {
   }
 }
 
-describe('what can not be said', () => {
+describe('what cannot be said', () => {
   test.each<[string, Schema, string]>([
     [
       'items that differ',
@@ -313,7 +313,7 @@ describe('what can not be said', () => {
     ['an unknown format', { type: 'string', format: 'phone' }, 'format'],
     ['parts of a unit', { type: 'number', multipleOf: 0.1 }, 'multipleOf'],
     ['references to elsewhere', { $ref: 'https://example.com/schema' }, '$ref'],
-    ['alternatives that can not be held apart', { oneOf: [{ pattern: 'a' }, { pattern: 'b' }] }, 'oneOf'],
+    ['alternatives that cannot be held apart', { oneOf: [{ pattern: 'a' }, { pattern: 'b' }] }, 'oneOf'],
   ])('%s', (_name, schema, gap) => {
     expect(schemaGrammar(schema)).toMatchObject({ isPossible: true, gaps: [gap] });
   });
