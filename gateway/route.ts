@@ -6,6 +6,7 @@ import type * as z from 'zod';
 import type { ApprovalQueue } from '../core/approvals/approval-queue.ts';
 import type { ModelCatalog } from '../core/inference/catalog.ts';
 import type { Inference } from '../core/inference/inference.ts';
+import type { ModelFolder } from '../core/inference/model-folder.ts';
 import type { StorageHealth } from '../storage/storage-health.ts';
 import type { ResponseStore } from '../core/responses/response-store.ts';
 import type { GatewayFacts } from '../identity/pairing.ts';
@@ -118,6 +119,7 @@ export interface Services {
   readonly requestLog: Pick<RequestLog, 'list' | 'stats' | 'clear'>;
   readonly channelServer: Pick<ChannelServer, 'handle' | 'challenge'>;
   readonly pulls: Pulls;
+  readonly modelFolder: ModelFolder;
   readonly approvals: Pick<ApprovalQueue<never>, 'list' | 'decide'>;
   readonly approvalFeed: Pick<ApprovalFeed, 'open'>;
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;

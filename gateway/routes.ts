@@ -22,6 +22,7 @@ import { metrics } from './routes/admin/metrics.ts';
 import { getModel, listModels } from './routes/inference/models.ts';
 import { ollamaChat, ollamaGenerate } from './routes/inference/ollama-inference.ts';
 import { openApi } from './routes/openapi.ts';
+import { ollamaCopy, ollamaCreate, ollamaDelete, ollamaPush } from './routes/inference/ollama-manage.ts';
 import { ollamaPull } from './routes/inference/ollama-pull.ts';
 import { ollamaPs, ollamaShow, ollamaTags, ollamaVersion } from './routes/inference/ollama-models.ts';
 import { pairChallenge } from './routes/channel/pair-challenge.ts';
@@ -84,6 +85,10 @@ export const routes: readonly Route[] = [
   ollamaPs,
   ollamaVersion,
   ollamaPull,
+  ollamaCopy,
+  ollamaDelete,
+  ollamaCreate,
+  ollamaPush,
   planned('inference', 'POST', '/embeddings'),
   planned('inference', 'POST', '/embed'),
   planned('inference', 'POST', '/audio/transcriptions'),

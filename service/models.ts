@@ -2,6 +2,7 @@
 import type { ModelCatalog } from '../core/inference/catalog.ts';
 import { createLocalInference, type LocalInference } from '../core/inference/local/local-inference.ts';
 import { createModelDetailsReader } from '../core/inference/local/model-details.ts';
+import { createModelFolder } from '../core/inference/local/model-folder.ts';
 import { createModelDigests } from '../core/inference/local/model-digests.ts';
 import type { Services } from '../gateway/route.ts';
 import type { InferenceSettings, ModelSettings, SamplingSettings } from '../core/inference/local/settings.ts';
@@ -10,7 +11,7 @@ import { inferenceOptions } from './options.ts';
 import type { Start } from './start.ts';
 import type { Storage } from './storage.ts';
 
-export interface Models extends Pick<Services, 'catalog'> {
+export interface Models extends Pick<Services, 'catalog' | 'modelFolder'> {
   readonly inference: LocalInference;
 }
 
@@ -35,5 +36,5 @@ export function openModels(
     describe: (model) => modelDetails.read(model),
     digest: (model) => modelDigests.find(model),
   };
-  return { catalog, inference };
+  return { catalog, inference, modelFolder: createModelFolder(settings['models.folder']) };
 }

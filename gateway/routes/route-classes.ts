@@ -7,11 +7,13 @@ type Row<Needs> = Pick<Route<Needs>, 'method' | 'path' | 'summary' | 'body' | 'h
 
 interface AdminRow<Needs> extends Row<Needs>, Pick<Route<Needs>, 'isPolled'> {
   readonly maxBodyBytes?: number;
+  /** Whose clients look for it, if not our own. */
+  readonly dialect?: Dialect;
 }
 
 /** For the owner, who sends little. */
-export function adminRoute<Needs>(row: AdminRow<Needs>): Route<Needs> {
-  return { maxBodyBytes: NO_BODY_BYTES, ...row, access: 'admin', clientPrefix: '' };
+export function adminRoute<Needs>({ dialect, ...row }: AdminRow<Needs>): Route<Needs> {
+  return { maxBodyBytes: NO_BODY_BYTES, ...row, access: 'admin', clientPrefix: dialect?.prefix ?? '' };
 }
 
 interface InferenceRow<Needs> extends Row<Needs> {

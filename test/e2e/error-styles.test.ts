@@ -119,7 +119,7 @@ describe('the official clients say what went wrong', () => {
 
   test('Ollama’s', async () => {
     const ollama = new Ollama({ host: server.url });
-    await expect(ollama.delete({ model: 'm' })).rejects.toThrow(/^There is nothing at this address/);
+    await expect(ollama.delete({ model: 'm' })).rejects.toThrow(/^The model 'm' is not installed/);
     await expect(ollama.embed({ model: 'm', input: 'x' })).rejects.toThrow(/does not have this endpoint yet/);
   });
 });
