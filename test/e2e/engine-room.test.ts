@@ -221,7 +221,7 @@ describe('what is loaded', () => {
     expect(await models('ps')).toMatchObject({ code: 0, stdout: 'no model is loaded\n' });
     expect(await models('load', 'second')).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^second  \d+ MB  4 x \d+ tokens  idle, unloaded in 15 min\n$/),
+      stdout: expect.stringMatching(/\nsecond +\d+ MB +4 x \d+ tokens +idle +unloaded in 15 min\n$/),
       stderr: 'Loading second ...\n',
     });
     const listed = await models('ps', '--json');
