@@ -12,13 +12,19 @@ import type {
   LanguageModelV4Content,
   LanguageModelV4GenerateResult,
   LanguageModelV4StreamPart,
+  LanguageModelV4StreamResult,
   LanguageModelV4ToolCall,
 } from '@ai-sdk/provider';
 import * as z from 'zod';
 import { ServiceError } from '../errors.ts';
 import { isRecord } from '../json.ts';
 
-export type LanguageModel = LanguageModelV4;
+export type LanguageModel = Omit<LanguageModelV4, 'doStream'> & {
+  doStream(call: ModelCall): PromiseLike<StreamedAnswer>;
+};
+export type ModelWarnings = LanguageModelV4GenerateResult['warnings'];
+/** An answer that comes in parts; with the warnings of its first one, where that is there already. */
+export type StreamedAnswer = LanguageModelV4StreamResult & { readonly warnings?: ModelWarnings | undefined };
 export type ModelCall = LanguageModelV4CallOptions;
 export type ModelStreamPart = LanguageModelV4StreamPart;
 /** An answer that comes whole. */

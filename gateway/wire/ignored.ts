@@ -3,6 +3,8 @@
  * what their own vendor's servers understand, and refusing all of that would shut them out.
  */
 
+import type { ModelWarnings } from '../../core/inference/model-port.ts';
+
 export const IGNORED_HEADER = 'x-postern-ignored';
 
 /** Names come from the client, and a header is no place for all that one could send. */
@@ -13,6 +15,16 @@ const MAX_NAME_LENGTH = 64;
 export function ignoredHeaders(ignored: Iterable<string>): Readonly<Record<string, string>> {
   const names = new Set([...ignored].map((name) => name.slice(0, MAX_NAME_LENGTH).replace(/[^\w.-]/g, '_')));
   return names.size === 0 ? {} : { [IGNORED_HEADER]: [...names].slice(0, MAX_NAMES).join(', ') };
+}
+
+/** @returns the headers with what the model says that it won't hold to, beside what they name already */
+export function withWarnings(
+  headers: Readonly<Record<string, string>>,
+  warnings: ModelWarnings = [],
+): Readonly<Record<string, string>> {
+  const features = warnings.flatMap((warning) => (warning.type === 'unsupported' ? [warning.feature] : []));
+  const named = headers[IGNORED_HEADER]?.split(', ') ?? [];
+  return { ...headers, ...ignoredHeaders([...named, ...features]) };
 }
 
 /** `web_search_20250305` is `web_search`: vendors date the versions of their hosted tools. */

@@ -198,6 +198,33 @@ describe('a response format', () => {
     });
   });
 
+  test.each([false, true])(
+    'that can not be kept is named where its client is not strict (stream: %s)',
+    async (stream) => {
+      const schema = { type: 'object', properties: { tags: { type: 'array', uniqueItems: true, maxItems: 2 } } };
+      const asked: readonly (readonly [string, object])[] = [
+        [CHAT, { ...ask('Hello'), ...format(schema, false) }],
+        ['/v1/responses', { input: 'Hello', text: { format: { type: 'json_schema', name: 'held', schema } } }],
+        [
+          '/v1/messages',
+          { ...ask('Hello'), max_tokens: 40, output_config: { format: { type: 'json_schema', schema } } },
+        ],
+        ['/api/chat', { ...ask('Hello'), format: schema, options: { num_predict: 40, num_gpu: 1 } }],
+      ];
+      for (const [path, body] of asked) {
+        const response = await fetch(`${server.url}${path}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ model: 'foundation', max_tokens: 40, max_output_tokens: 40, ...body, stream }),
+        });
+        await response.text();
+        expect([path, response.status]).toEqual([path, 200]);
+        const named = response.headers.get('x-postern-ignored')?.split(', ');
+        expect([path, named]).toEqual([path, expect.arrayContaining(['response_format.properties.tags.uniqueItems'])]);
+      }
+    },
+  );
+
   test('that nothing fits is refused', async () => {
     const nothing = { allOf: [{ type: 'string' }, { type: 'object' }] };
     expect(await post<ChatBody>(CHAT, { ...ask('Hello'), ...format(nothing, false) })).toMatchObject({

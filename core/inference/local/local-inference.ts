@@ -15,7 +15,8 @@ import {
   type LanguageModel,
   type ModelAnswer,
   type ModelCall,
-  type ModelStreamPart,
+  type ModelWarnings,
+  type StreamedAnswer,
 } from '../model-port.ts';
 import { freeGpuBytes } from './gpu-memory.ts';
 import { contextFor, contextLimit } from './context-limit.ts';
@@ -152,7 +153,7 @@ class Local {
       provider: PROVIDER,
       modelId: model.id,
       supportedUrls: {},
-      doStream: async (call) => ({ stream: await this.#stream(model, call, owner) }),
+      doStream: (call) => this.#stream(model, call, owner),
       doGenerate: (call) => this.#generate(model, call, owner),
     };
   }
@@ -210,11 +211,14 @@ class Local {
     await this.#residency.close(reason);
   }
 
-  #stream(model: LocalModel, call: ModelCall, owner: CallOwner | undefined): Promise<ReadableStream<ModelStreamPart>> {
+  async #stream(model: LocalModel, call: ModelCall, owner: CallOwner | undefined): Promise<StreamedAnswer> {
     const signal = call.abortSignal;
-    return this.#answer(model, { call, owner }, (request, use) =>
-      use.runner.stream(request, { signal, onSettled: () => use.leave() }),
+    let warnings: ModelWarnings = [];
+    const onWarnings = (said: ModelWarnings): void => void (warnings = said);
+    const stream = await this.#answer(model, { call, owner }, (request, use) =>
+      use.runner.stream(request, { signal, onSettled: () => use.leave(), onWarnings }),
     );
+    return { stream, warnings };
   }
 
   #generate(model: LocalModel, call: ModelCall, owner: CallOwner | undefined): Promise<ModelAnswer> {

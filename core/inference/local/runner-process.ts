@@ -5,7 +5,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { ServiceError } from '../../errors.ts';
-import type { ModelAnswer, ModelStreamPart } from '../model-port.ts';
+import type { ModelAnswer, ModelStreamPart, ModelWarnings } from '../model-port.ts';
 import { ContextTooShort } from './prompt-size.ts';
 import { createOutbox, type Outbox } from './runner/outbox.ts';
 import {
@@ -29,7 +29,7 @@ export interface Runner {
    * @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies
    * @throws {ContextTooShort}
    */
-  stream(request: GenerateRequest, options: CallOptions): Promise<ReadableStream<ModelStreamPart>>;
+  stream(request: GenerateRequest, options: StreamOptions): Promise<ReadableStream<ModelStreamPart>>;
   /** The same as one answer, for whoever wants no part of it before the last: it costs a third of a stream. */
   generate(request: GenerateRequest, options: CallOptions): Promise<ModelAnswer>;
   /** @throws {ServiceError} what the runner refuses, or `engine_failed` when it dies */
@@ -41,6 +41,11 @@ export interface Runner {
 interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onSettled: () => void;
+}
+
+interface StreamOptions extends CallOptions {
+  /** Called with those of the first part, before the stream is there. */
+  readonly onWarnings?: ((warnings: ModelWarnings) => void) | undefined;
 }
 
 interface StartOptions {
@@ -155,13 +160,14 @@ class RunnerProcess {
     await exited;
   }
 
-  #stream(request: GenerateRequest, options: CallOptions): Promise<ReadableStream<ModelStreamPart>> {
+  #stream(request: GenerateRequest, options: StreamOptions): Promise<ReadableStream<ModelStreamPart>> {
     const started = Promise.withResolvers<ReadableStream<ModelStreamPart>>();
     const output = openStream(() => giveUp());
     const giveUp = this.#begin(request, {
       ...options,
       whole: false,
       onPart: (part) => {
+        if (part.type === 'stream-start') options.onWarnings?.(part.warnings);
         started.resolve(output.stream);
         output.write(part);
       },

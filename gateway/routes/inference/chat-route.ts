@@ -3,9 +3,16 @@
  * answer whole or as a stream. What differs is how a style reads and tells.
  */
 import type { Inference } from '../../../core/inference/inference.ts';
-import type { LanguageModel, ModelAnswer, ModelCall, ModelStreamPart } from '../../../core/inference/model-port.ts';
+import type {
+  LanguageModel,
+  ModelAnswer,
+  ModelCall,
+  ModelStreamPart,
+  ModelWarnings,
+} from '../../../core/inference/model-port.ts';
 import type { GatewayRequest, Reply, Route } from '../../route.ts';
 import { assertWhole } from '../../wire/answer-stream.ts';
+import { withWarnings } from '../../wire/ignored.ts';
 import type { Dialect } from '../../wire/dialect.ts';
 import { inferenceRoute } from '../route-classes.ts';
 
@@ -55,21 +62,26 @@ export function chatRoute<Needs>({ read, ...row }: ChatRouteOptions<Needs>): Rou
       const asked = await read(request, services);
       if ('body' in asked) return asked;
       const model = typeof asked.model === 'string' ? await services.inference.languageModel(asked.model) : asked.model;
-      const body = await answerOf(asked, model, { ...asked.call, abortSignal: request.signal });
+      const { body, warnings } = await answerOf(asked, model, { ...asked.call, abortSignal: request.signal });
       const streamHeaders = asked.stream ? row.dialect.stream.headers : {};
-      return { headers: { ...streamHeaders, ...asked.headers }, body };
+      return { headers: { ...streamHeaders, ...withWarnings(asked.headers ?? {}, warnings) }, body };
     },
   });
 }
 
-async function answerOf(asked: ModelRequest, model: LanguageModel, call: ModelCall): Promise<Reply['body']> {
+interface Answered {
+  readonly body: Reply['body'];
+  readonly warnings?: ModelWarnings | undefined;
+}
+
+async function answerOf(asked: ModelRequest, model: LanguageModel, call: ModelCall): Promise<Answered> {
   if ('answer' in asked && !asked.stream) {
     const answer = await model.doGenerate(call);
     assertWhole(answer);
-    return asked.answer(model.modelId).whole(answer);
+    return { body: asked.answer(model.modelId).whole(answer), warnings: answer.warnings };
   }
-  const { stream } = await model.doStream(call);
-  if ('answer' in asked) return asked.answer(model.modelId).stream(stream);
+  const { stream, warnings } = await model.doStream(call);
+  if ('answer' in asked) return { body: asked.answer(model.modelId).stream(stream), warnings };
   const codec = asked.timedAnswer(model.modelId);
-  return asked.stream ? codec.stream(stream) : codec.whole(stream);
+  return { body: asked.stream ? codec.stream(stream) : await codec.whole(stream), warnings };
 }
