@@ -22,7 +22,7 @@ const CLASSES: readonly (readonly [RegExp, string])[] = [
   [/^\/mcp\//, 'tools'],
   [/^\/(memory\/ingest|agents|tasks\/.*)$/, 'agents'],
   [/^\/agents\/[^/]+\/(run|dispatch)$/, 'dispatch'],
-  [/^\/(admin|metrics|pull$)/, 'admin'],
+  [/^\/(admin|metrics|(pull|copy|delete|create|push)$)/, 'admin'],
   [/^\//, 'inference'],
 ];
 const classOf = (path: string): string => CLASSES.find(([pattern]) => pattern.test(path))![1];
