@@ -30,6 +30,7 @@ export type ToGateway =
   | { readonly type: 'attach'; readonly tag: Uint8Array; readonly address: string }
   /** One whole frame, neither PING nor PONG. Whoever gets it may change it and pass it on. */
   | { readonly type: 'frame'; readonly bytes: Uint8Array }
+  /** What was sent before `full` was heard still comes: no more than the credit of the client's connection. */
   | { readonly type: 'full' | 'clear' }
   | { readonly type: 'detach' };
 
