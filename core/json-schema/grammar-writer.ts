@@ -165,11 +165,13 @@ export class GrammarWriter {
       return sequence(text('"'), characters, text('"'));
     }
     const whole = together(hasLength ? [...parts, length(minLength, maxLength)] : parts);
-    const written = whole && stringOf(whole, this.maker);
+    // Each state of several at once costs as much as one of each.
+    const maker = { ...this.maker, spend: (steps: number) => this.maker.spend(steps * parts.length) };
+    const written = whole && stringOf(whole, maker);
     if (written !== undefined) return written;
     gap(hasLength ? 'maxLength' : 'pattern');
     const shorter = together(parts);
-    return (shorter && hasLength ? stringOf(shorter, this.maker) : undefined) ?? rule('string');
+    return (shorter && hasLength ? stringOf(shorter, maker) : undefined) ?? rule('string');
   }
 
   #array(keywords: Keywords, gap: (keyword: string) => void): Production {

@@ -120,6 +120,7 @@ function deterministic({ moves, free }: Builder, last: number, spend: Spend): Au
     start: on(closed([0]), START_MARK),
     moves: remembered((state) => {
       const going = movesOf(state).filter((move) => (move.on[0]?.[0] ?? START_MARK) < START_MARK);
+      spend(going.length * 4);
       const next: Move[] = [];
       for (const { part, within } of partition(going.map((move) => move.on))) {
         next.push({ on: part, to: closed(within.flatMap((which) => going[which]?.to ?? [])) });
