@@ -23,6 +23,13 @@ interface ServiceErrorOptions {
   readonly cause?: unknown;
   /** The part of the call that is at fault, where one can be named. */
   readonly field?: CallField | undefined;
+  readonly excess?: PromptExcess | undefined;
+}
+
+/** Of a prompt that is too long: how many tokens it has, or as many as were counted, and how many a conversation may have. */
+export interface PromptExcess {
+  readonly promptTokens: number;
+  readonly contextTokens: number;
 }
 
 /** The parts of a call of a model that can be at fault. What a wire style calls them is the gateway's business. */
@@ -33,10 +40,12 @@ export class ServiceError extends Error {
   override readonly name = 'ServiceError';
   readonly code: ServiceErrorCode;
   readonly field: CallField | undefined;
+  readonly excess: PromptExcess | undefined;
 
   constructor(code: ServiceErrorCode, message: string, options: ServiceErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.field = options.field;
+    this.excess = options.excess;
   }
 }

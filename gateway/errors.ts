@@ -103,7 +103,14 @@ export function outwardError(error: unknown): OutwardError {
   }
   if (error instanceof ServiceError) {
     const headers = error.code === 'overloaded' ? { 'retry-after': RETRY_AFTER_SECONDS } : {};
-    return { ...kindOf(error.code), message: error.message, param: undefined, field: error.field, headers };
+    return {
+      ...kindOf(error.code),
+      message: error.message,
+      param: undefined,
+      field: error.field,
+      excess: error.excess,
+      headers,
+    };
   }
   const disk = findDiskFault(error);
   if (disk !== undefined) {

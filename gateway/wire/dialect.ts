@@ -29,6 +29,8 @@ export interface WireError {
   readonly param: string | undefined;
   /** In its place: the part of the call that is at fault, which each style has a name of its own for. */
   readonly field?: CallField | undefined;
+  /** Of a prompt that is too long: its tokens, or as many as were counted, and those that a conversation may have. */
+  readonly excess?: { readonly promptTokens: number; readonly contextTokens: number } | undefined;
 }
 
 /** As `core` names them. */

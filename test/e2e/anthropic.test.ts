@@ -291,7 +291,7 @@ describe("messages with Anthropic's client", () => {
     const tooLong = {
       status: 400,
       type: 'invalid_request_error',
-      message: expect.stringContaining('prompt is too long'),
+      message: expect.stringMatching(/prompt is too long: \d+ tokens > \d+ maximum\. /),
     };
     expect(await refusalOf(ask(long))).toMatchObject(tooLong);
     expect(await refusalOf(anthropic.messages.stream(asking(long)).finalMessage())).toMatchObject(tooLong);

@@ -33,12 +33,12 @@ const REASONS: Readonly<Record<LimitedBy, string>> = {
   guest: 'A web page cannot have it loaded with a longer one.',
 };
 
-/** @param what after "The prompt" */
-export function promptTooLong(what: string, { tokens, by }: ContextLimit): ServiceError {
+/** @param what after "The prompt" @param promptTokens as many as were counted */
+export function promptTooLong(what: string, { tokens, by }: ContextLimit, promptTokens?: number): ServiceError {
   return new ServiceError(
     'prompt_too_long',
     `The prompt ${what}, but this model's context window holds ${tokens}, the answer included. ${REASONS[by]}`,
-    { field: 'prompt' },
+    { field: 'prompt', excess: promptTokens === undefined ? undefined : { promptTokens, contextTokens: tokens } },
   );
 }
 

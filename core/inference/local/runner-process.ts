@@ -291,9 +291,9 @@ class RunnerProcess {
   }
 }
 
-function errorOf({ code, message, field, neededTokens }: RunnerFailure): Error {
+function errorOf({ code, message, field, excess, neededTokens }: RunnerFailure): Error {
   if (neededTokens !== undefined) return new ContextTooShort(neededTokens);
-  return new ServiceError(code, message, { field });
+  return new ServiceError(code, message, { field, excess });
 }
 
 interface OutputStream {

@@ -28,14 +28,18 @@ function typeOf(status: number): AnthropicErrorType {
   return TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
 }
 
-/** Only by these words do agents tell that they must compact a conversation before they go on. */
-const PROMPT_TOO_LONG = 'prompt is too long';
+/** Only by these words do agents tell that they must compact a conversation before they go on, and by how much. */
+function promptTooLong({ excess, message }: WireError): string {
+  const much = excess === undefined ? '' : `${excess.promptTokens} tokens > ${excess.contextTokens} maximum. `;
+  return `prompt is too long: ${much}${message}`;
+}
 
 /** By this Anthropic's tool runner knows to go on without a thread, with the whole conversation in each request. */
 const NO_THREAD = { error_code: 'thread_unsupported_request' } as const;
 
-export function encodeAnthropicError({ code, status, message, param }: WireError): object {
-  const text = code === 'prompt_too_long' ? `${PROMPT_TOO_LONG}: ${message}` : message;
+export function encodeAnthropicError(error: WireError): object {
+  const { code, status, message, param } = error;
+  const text = code === 'prompt_too_long' ? promptTooLong(error) : message;
   const details = param === 'thread' ? { details: NO_THREAD } : {};
   return { type: 'error', error: { type: typeOf(status), message: text, ...details } };
 }

@@ -197,7 +197,7 @@ class LoadedEngine {
   #assertFits(promptTokens: number, request: GenerateRequest): void {
     const { contextSize } = this.#context;
     const limit = this.#limit(request.owner);
-    if (limit.tokens - promptTokens < 2) throw promptTooLong(`has ${promptTokens} tokens`, limit);
+    if (limit.tokens - promptTokens < 2) throw promptTooLong(`has ${promptTokens} tokens`, limit, promptTokens);
     const answerTokens = Math.min(this.#wantedTokens(request) ?? ANSWER_TOKENS, MAX_ANSWER_TOKENS);
     const neededTokens = promptTokens + answerTokens;
     if (contextSize < limit.tokens && contextSize < neededTokens) throw new ContextTooShort(neededTokens);

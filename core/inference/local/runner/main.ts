@@ -96,7 +96,10 @@ function failureOf(error: unknown): RunnerFailure {
   if (error instanceof ContextTooShort) {
     return { code: 'prompt_too_long', message: error.message, neededTokens: error.neededTokens };
   }
-  if (error instanceof ServiceError) return { code: error.code, message: error.message, field: error.field };
+  if (error instanceof ServiceError) {
+    const { code, message, field, excess } = error;
+    return { code, message, field, excess };
+  }
   process.stderr.write(`${error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error'}\n`);
   return { code: 'engine_failed', message: 'The model engine failed.' };
 }

@@ -43,7 +43,7 @@ export async function measurePrompt(
       if (text.length > PIECE_LENGTH) await nextTurn();
       signal.throwIfAborted();
       tokens += countTokens(text.slice(at, at + PIECE_LENGTH));
-      if (tokens > most) throw promptTooLong(`has more than ${most} tokens`, limit);
+      if (tokens > most) throw promptTooLong(`has more than ${most} tokens`, limit, tokens);
     }
   }
 }

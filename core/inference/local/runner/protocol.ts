@@ -20,7 +20,7 @@ import type { CallOwner } from '../../call-owner.ts';
 import type { ModelAnswer, ModelCall, ModelStreamPart } from '../../model-port.ts';
 import type { ContextLimit } from '../context-limit.ts';
 import type { CacheType } from '../memory-estimate.ts';
-import type { CallField, ServiceErrorCode } from '../../../errors.ts';
+import type { CallField, PromptExcess, ServiceErrorCode } from '../../../errors.ts';
 
 export interface LoadRequest {
   readonly path: string;
@@ -75,6 +75,7 @@ export interface RunnerFailure {
   readonly code: ServiceErrorCode;
   readonly message: string;
   readonly field?: CallField | undefined;
+  readonly excess?: PromptExcess | undefined;
 }
 
 export type ToRunner =

@@ -209,6 +209,14 @@ describe('errors', () => {
     });
   });
 
+  test('and says how many tokens there are, and may be, in the form that they read', () => {
+    const excess = { promptTokens: 5001, contextTokens: 4096 };
+    const error = new ServiceError('prompt_too_long', 'The prompt has 5001 tokens, …', { excess });
+    expect(encodeAnthropicError(outwardError(error))).toMatchObject({
+      error: { message: 'prompt is too long: 5001 tokens > 4096 maximum. The prompt has 5001 tokens, …' },
+    });
+  });
+
   test('a thread is refused in the way that makes clients go on without one', () => {
     const error = new RequestError('bad_request', 'thread: …', { param: 'thread' });
     expect(encodeAnthropicError(outwardError(error))).toEqual({
