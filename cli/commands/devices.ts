@@ -16,7 +16,8 @@ import { findDeviceAdmin, type DeviceAdmin } from '../device-admin.ts';
 import { notDurableText } from '../key-admin.ts';
 import { localTime } from '../local-time.ts';
 import { statusCell } from '../status-cell.ts';
-import { table, type Cell } from '../table.ts';
+import type { Cell } from '../table.ts';
+import { printList } from '../print-list.ts';
 
 export const devices: Command = noun({
   name: 'devices',
@@ -50,11 +51,12 @@ const HEADS = ['ID', 'STATUS', 'DEVICE', 'FOR', 'PAIRED', 'SEEN', 'REVOKED'];
 
 async function list({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
   refuseMore(positionals);
-  const { terminal } = context;
-  const all = await (await findDeviceAdmin(context)).list();
-  if (flags['json'] === true) terminal.print(JSON.stringify(all));
-  else if (all.length > 0) for (const line of table(HEADS, all.map(cellsOf))) terminal.print(line);
-  if (all.length === 0) terminal.say('No device is paired. "postern invite" pairs one.');
+  printList(context.terminal, await (await findDeviceAdmin(context)).list(), {
+    asJson: flags['json'] === true,
+    heads: HEADS,
+    cells: cellsOf,
+    hint: 'No device is paired. "postern invite" pairs one.',
+  });
   return 0;
 }
 

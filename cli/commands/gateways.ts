@@ -11,7 +11,7 @@ import {
 } from '../command.ts';
 import { localTime } from '../local-time.ts';
 import { forgetGateway, listPairedGateways, loadPairedDevice, type PairedGateway } from '../paired-gateways.ts';
-import { table } from '../table.ts';
+import { printList } from '../print-list.ts';
 
 export const gateways: Command = noun({
   name: 'gateways',
@@ -41,11 +41,13 @@ Example:
 
 async function list({ flags, positionals }: CommandInput, { home, terminal }: CommandContext): Promise<ExitCode> {
   refuseMore(positionals);
-  const found = await listPairedGateways(home);
-  if (flags['json'] === true) terminal.print(JSON.stringify(found.map(resourceOf)));
-  else if (found.length === 0)
-    terminal.say('This machine is paired with no gateway. "postern pair -" takes an invite.');
-  else for (const line of table(['NAME', 'GATEWAY', 'DEVICE', 'PAIRED'], found.map(cellsOf))) terminal.print(line);
+  printList(terminal, await listPairedGateways(home), {
+    asJson: flags['json'] === true,
+    heads: ['NAME', 'GATEWAY', 'DEVICE', 'PAIRED'],
+    cells: cellsOf,
+    json: resourceOf,
+    hint: 'This machine is paired with no gateway. "postern pair -" takes an invite.',
+  });
   return 0;
 }
 

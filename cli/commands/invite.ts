@@ -25,7 +25,8 @@ import { waitForDevice } from '../invite-wait.ts';
 import { requireLiveServer, type LiveServer } from '../live-server.ts';
 import { unwritable } from '../unwritable.ts';
 import { localMinute, localTime } from '../local-time.ts';
-import { table, type Cell } from '../table.ts';
+import type { Cell } from '../table.ts';
+import { printList } from '../print-list.ts';
 
 export const invite: Command = noun({
   name: 'invite',
@@ -183,10 +184,12 @@ async function list({ flags, positionals }: CommandInput, { home, terminal }: Co
   refuseMore(positionals);
   const server = await requireLiveServer(home);
   const { invites } = listSchema.parse(await server.ask('GET', 'invites'));
-  if (flags['json'] === true) terminal.print(JSON.stringify(invites));
-  else if (invites.length > 0)
-    for (const line of table(['ID', 'STATE', 'FOR', 'UNTIL', 'DEVICE'], invites.map(cellsOf))) terminal.print(line);
-  if (invites.length === 0) terminal.say('There was no invite in the last day. "postern invite" makes one.');
+  printList(terminal, invites, {
+    asJson: flags['json'] === true,
+    heads: ['ID', 'STATE', 'FOR', 'UNTIL', 'DEVICE'],
+    cells: cellsOf,
+    hint: 'There was no invite in the last day. "postern invite" makes one.',
+  });
   return 0;
 }
 

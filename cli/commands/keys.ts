@@ -19,7 +19,8 @@ import { agentIndexOf, findDurationS, type Flag } from '../flags.ts';
 import { findKeyAdmin, notDurableText, verifyHere, type KeyAdmin } from '../key-admin.ts';
 import { localTime } from '../local-time.ts';
 import { statusCell } from '../status-cell.ts';
-import { table, type Cell } from '../table.ts';
+import type { Cell } from '../table.ts';
+import { printList } from '../print-list.ts';
 
 export const keys: Command = noun({
   name: 'keys',
@@ -82,11 +83,12 @@ const HEADS = ['ID', 'STATUS', 'FOR', 'VALID', 'USED', 'LABEL'];
 
 async function list({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
   refuseMore(positionals);
-  const { terminal } = context;
-  const all = await (await findKeyAdmin(context)).list();
-  if (flags['json'] === true) terminal.print(JSON.stringify(all));
-  else if (all.length > 0) for (const line of table(HEADS, all.map(cellsOf))) terminal.print(line);
-  if (all.length === 0) terminal.say('There are no access keys. "postern keys create" makes one.');
+  printList(context.terminal, await (await findKeyAdmin(context)).list(), {
+    asJson: flags['json'] === true,
+    heads: HEADS,
+    cells: cellsOf,
+    hint: 'There are no access keys. "postern keys create" makes one.',
+  });
   return 0;
 }
 

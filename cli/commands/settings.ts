@@ -12,7 +12,7 @@ import { UsageError, type Command, type CommandContext, type CommandInput, type 
 import { didYouMean } from '../did-you-mean.ts';
 import { findLiveServer } from '../live-server.ts';
 import { changeSetting } from '../recorded-setting.ts';
-import { table } from '../table.ts';
+import { printList } from '../print-list.ts';
 
 export const settings: Command = noun({
   name: 'settings',
@@ -44,10 +44,8 @@ async function readRows(context: CommandContext): Promise<readonly SettingRow[]>
 
 async function list({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
   refuseMore(positionals);
-  const rows = await readRows(context);
-  const { terminal } = context;
-  if (flags['json'] === true) terminal.print(JSON.stringify(rows));
-  else for (const line of table(['NAME', 'VALUE', 'FROM', 'MEANING'], rows.map(cells))) terminal.print(line);
+  const heads = ['NAME', 'VALUE', 'FROM', 'MEANING'];
+  printList(context.terminal, await readRows(context), { asJson: flags['json'] === true, heads, cells });
   return 0;
 }
 

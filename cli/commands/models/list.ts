@@ -1,16 +1,14 @@
 import { UsageError, type CommandContext, type CommandInput, type ExitCode } from '../../command.ts';
 import { formatBytes } from '../../format-bytes.ts';
-import { table } from '../../table.ts';
 import { modelJson, withModels, type DescribedModel } from './open-models.ts';
+import { printList } from '../../print-list.ts';
 
 export async function listModels({ flags, positionals }: CommandInput, context: CommandContext): Promise<ExitCode> {
   if (positionals.length > 0) throw new UsageError(`"models list" takes no "${positionals.join(' ')}".`);
   const models = await withModels(context, async ({ catalog, describe }) =>
     Promise.all((await catalog.list()).map(describe)),
   );
-  const { terminal } = context;
-  if (flags['json'] === true) terminal.print(JSON.stringify(models.map(modelJson)));
-  else for (const line of table(HEAD, models.map(row))) terminal.print(line);
+  printList(context.terminal, models, { asJson: flags['json'] === true, heads: HEAD, cells: row, json: modelJson });
   return 0;
 }
 
