@@ -29,8 +29,10 @@ export function atTerminal(args: readonly string[], { environment, columns = 80 
   const quoted = args.map((arg) => `'${arg.replaceAll("'", "'\\''")}'`).join(' ');
   // The shell tells who it is, and becomes the program: one in between would die of the Ctrl-C that the program takes.
   const command = `stty cols ${columns}; echo "pid $$"; exec ${process.execPath} ${cliPath} ${quoted}`;
+  // Whoever runs the tests, or CI, may want no colours; a person at a terminal has not said so.
+  const { NO_COLOR: _noColor, FORCE_COLOR: _forceColor, CI: _ci, ...inherited } = process.env;
   const child = spawn('script', ['-qec', command, '/dev/null'], {
-    env: { ...process.env, TERM: 'xterm-256color', SVC_IDENTITY_STORE: 'vault', ...environment },
+    env: { ...inherited, TERM: 'xterm-256color', SVC_IDENTITY_STORE: 'vault', ...environment },
   });
   let raw = '';
   let seenTo = 0;
