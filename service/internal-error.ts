@@ -2,6 +2,7 @@
  * An unexpected error in words: its type, and the line of our code. Its message is left out, since it may quote a prompt
  * or a key.
  */
+import { kindAndPlace } from '../core/describe-error.ts';
 import { findDiskFault } from '../storage/disk-fault.ts';
 
 /** One line for the owner. */
@@ -12,17 +13,6 @@ export function internalErrorText(error: unknown): string {
 /** For the end of a sentence that says what did not work: ` (ENOSPC)`, or ` (TypeError at some-file.js:1:2)`. */
 export function reasonOf(error: unknown): string {
   return ` (${findDiskFault(error)?.code ?? kindAndPlace(error)})`;
-}
-
-function kindAndPlace(error: unknown): string {
-  const kind = error instanceof Error ? error.name : typeof error;
-  const line = error instanceof Error ? placeOf(error) : undefined;
-  return line === undefined ? kind : `${kind} at ${line}`;
-}
-
-/** The innermost frame, as `file.js:line:column`. */
-function placeOf({ stack = '' }: Error): string | undefined {
-  return /^\s+at .*?([^/\\(]+:\d+:\d+)\)?$/m.exec(stack)?.[1];
 }
 
 interface LastResortOptions {

@@ -5,7 +5,15 @@
 import { isRecord } from '../json.ts';
 import type { Spend } from './automaton.ts';
 import { isDisjoint } from './disjoint.ts';
-import { emptyKeywords, mergeKeywords, readKeywords, type All, type FitsPattern, type Keywords } from './keywords.ts';
+import {
+  emptyKeywords,
+  malformedKeywords,
+  mergeKeywords,
+  readKeywords,
+  type All,
+  type FitsPattern,
+  type Keywords,
+} from './keywords.ts';
 import { negations, NONE_OF } from './negation.ts';
 import { asSchema, type References, type Schema } from './references.ts';
 
@@ -110,6 +118,7 @@ export class Expansion {
     const known = this.#keywords.get(schema);
     if (known !== undefined) return known;
     for (const keyword of UNSUPPORTED) if (keyword in schema) this.#options.onGap(keyword, schema);
+    for (const keyword of malformedKeywords(schema)) this.#options.onGap(keyword, schema);
     const excluded = schema[NONE_OF];
     const keywords = readKeywords(schema);
     const all = Array.isArray(excluded) ? { ...keywords, excluded } : keywords;

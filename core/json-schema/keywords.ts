@@ -162,7 +162,37 @@ function mergedItems(one: Keywords, other: Keywords): Pick<Keywords, 'prefixItem
   };
 }
 
-/** The keywords of one schema. What is malformed says nothing. */
+const isCount = (value: unknown): boolean => count(value) !== undefined;
+const isText = (value: unknown): boolean => typeof value === 'string' && value.isWellFormed();
+const isBound = (value: unknown): boolean => typeof value === 'boolean' || number(value) !== undefined;
+
+/** What the values of keywords have to be. */
+const WELL_FORMED: Readonly<Record<string, (value: unknown) => boolean>> = {
+  minLength: isCount,
+  maxLength: isCount,
+  minItems: isCount,
+  maxItems: isCount,
+  minContains: isCount,
+  maxContains: isCount,
+  minProperties: isCount,
+  maxProperties: isCount,
+  minimum: (value) => number(value) !== undefined,
+  maximum: (value) => number(value) !== undefined,
+  exclusiveMinimum: isBound,
+  exclusiveMaximum: isBound,
+  multipleOf: (value) => (number(value) ?? 0) > 0,
+  pattern: isText,
+  format: isText,
+  enum: Array.isArray,
+  required: (value) => typeof value === 'boolean' || (Array.isArray(value) && value.every(isText)),
+};
+
+/** Those keywords of one schema that say nothing, since they are malformed. */
+export function malformedKeywords(schema: Readonly<Record<string, unknown>>): readonly string[] {
+  return Object.keys(WELL_FORMED).filter((name) => name in schema && WELL_FORMED[name]?.(schema[name]) === false);
+}
+
+/** The keywords of one schema. What is malformed says nothing; see `malformedKeywords`. */
 export function readKeywords(schema: Readonly<Record<string, unknown>>): Keywords {
   const { types, isInteger } = readTypes(schema);
   return {

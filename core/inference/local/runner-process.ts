@@ -4,12 +4,15 @@
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { ServiceError } from '../../errors.ts';
 import type { ModelAnswer, ModelStreamPart, ModelWarnings } from '../model-port.ts';
 import { ContextTooShort } from './prompt-size.ts';
 import { createOutbox, type Outbox } from './runner/outbox.ts';
 import {
   decodeFromRunner,
+  RUNNER_SAYS,
   type RunnerFailure,
   type FromRunner,
   type GenerateRequest,
@@ -75,9 +78,10 @@ export async function startRunner(options: StartOptions): Promise<Runner> {
   const child = fork(entry, {
     execArgv: [],
     serialization: 'advanced',
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     env: runnerEnvironment(process.env),
   });
+  if (child.stderr !== null) passOn(child.stderr);
   const runner = new RunnerProcess(child, options);
   const giveUp = (): void => void runner.stop();
   signal?.addEventListener('abort', giveUp, { once: true });
@@ -90,6 +94,19 @@ export async function startRunner(options: StartOptions): Promise<Runner> {
   } finally {
     signal?.removeEventListener('abort', giveUp);
   }
+}
+
+/** How the engine, and Node, say why they end: with the place, and none of what they were given. */
+const LAST_WORDS = /GGML_ASSERT|^terminate called|^FATAL ERROR/;
+const MAX_LINE_LENGTH = 500;
+
+/** The engine prints grammars, schemas and paths on its standard error, whatever its log level. */
+function passOn(stderr: Readable): void {
+  createInterface({ input: stderr }).on('line', (line) => {
+    if (line.startsWith(RUNNER_SAYS) || LAST_WORDS.test(line)) {
+      process.stderr.write(`${line.slice(0, MAX_LINE_LENGTH)}\n`);
+    }
+  });
 }
 
 /** A runner parses files that came from anywhere; what our own variables say is not for it to know. */

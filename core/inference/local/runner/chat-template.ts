@@ -14,6 +14,7 @@ import {
   type LlamaChatResponse,
 } from 'node-llama-cpp';
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
+import { ServiceError } from '../../../errors.ts';
 import { isRecord } from '../../../json.ts';
 import { grammarSchema } from './grammar-schema.ts';
 
@@ -65,7 +66,15 @@ export function isCallStart(ending: LlamaChatResponse['metadata'], stopSequences
 
 /** The tools as the grammar takes them. */
 export function grammarFunctions(tools: readonly LanguageModelV4FunctionTool[]): ChatModelFunctions {
+  tools.forEach(refuseOtherThanObject);
   return functionsOf(tools, (schema) => grammarSchema(schema, 'free'));
+}
+
+/** @throws {ServiceError} `invalid_request`: arguments are named, in every style */
+function refuseOtherThanObject({ name, inputSchema }: LanguageModelV4FunctionTool): void {
+  const type: unknown = isRecord(inputSchema) ? inputSchema['type'] : undefined;
+  if (type === undefined || [type].flat().includes('object')) return;
+  throw new ServiceError('invalid_request', `The parameters of the tool '${name}' must be an object.`);
 }
 
 function functionsOf(

@@ -1,5 +1,5 @@
 /**
- * JSON Schema into the subset that the engine's grammar generator understands (type, const, enum, oneOf, object,
+ * A tool's JSON Schema into the subset that the engine's grammar generator understands (type, const, enum, oneOf, object,
  * array, local $ref; see node-llama-cpp's `GbnfJsonSchema`). Pure. A grammar steers what a model can write; it does
  * not validate: `pattern`, `minimum` and `not` have no counterpart and are dropped.
  *
@@ -11,6 +11,7 @@
  *   others follow freely as additional ones.
  */
 import type { GbnfJsonSchema } from 'node-llama-cpp';
+import { ServiceError } from '../../../errors.ts';
 import { isRecord } from '../../../json.ts';
 
 export type OptionalProperties = 'written' | 'free';
@@ -54,12 +55,37 @@ function convert(schema: unknown, scope: Scope): GbnfJsonSchema {
   scope.budget.parts -= 1;
   const inner = { ...scope, depth: scope.depth + 1 };
   if (typeof schema['$ref'] === 'string') return followReference(schema['$ref'], inner);
-  if (isScalar(schema['const'])) return { const: schema['const'] };
-  if (Array.isArray(schema['enum'])) return { enum: schema['enum'].filter(isScalar) };
+  if (isScalar(schema['const'])) return { const: writable(schema['const']) };
+  if (Array.isArray(schema['enum'])) return convertEnum(schema['enum']);
   const alternatives = schema['anyOf'] ?? schema['oneOf'];
-  if (Array.isArray(alternatives)) return { oneOf: alternatives.map((one) => convert(one, inner)) };
+  if (Array.isArray(alternatives)) return { oneOf: oneAtLeast(alternatives).map((one) => convert(one, inner)) };
   if (Array.isArray(schema['allOf'])) return convert(mergeAll(schema, schema['allOf'], scope.root), inner);
   return convertTyped(schema, inner);
+}
+
+/** Objects and lists among the values can't be said. */
+function convertEnum(values: readonly unknown[]): GbnfJsonSchema {
+  const scalars = oneAtLeast(values).filter(isScalar);
+  return scalars.length === 0 ? ANY : { enum: scalars.map(writable) };
+}
+
+/** @throws {ServiceError} `invalid_request`: no value fits a choice of none */
+function oneAtLeast<Value>(choices: readonly Value[]): readonly Value[] {
+  if (choices.length > 0) return choices;
+  throw new ServiceError('invalid_request', "A tool's parameters have an empty list of choices, which no value fits.");
+}
+
+/** Control characters; the engine writes them into its grammar as they are, and can't read it then. */
+// oxlint-disable-next-line no-control-regex
+const UNWRITABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|[\ud800-\udfff]/u;
+
+/** @throws {ServiceError} `unsupported` for text that the engine's grammars can't hold */
+function writable<Value extends string | number | boolean | null>(value: Value): Value {
+  if (typeof value !== 'string' || !UNWRITABLE.test(value)) return value;
+  throw new ServiceError(
+    'unsupported',
+    "A tool's parameters name a property or a value with control characters in it, which this model can't be held to.",
+  );
 }
 
 function convertTyped(schema: Record<string, unknown>, scope: Scope): GbnfJsonSchema {
@@ -112,7 +138,7 @@ function convertObject(schema: Record<string, unknown>, scope: Scope): GbnfJsonS
   const extra = isRecord(schema['additionalProperties']) ? convert(schema['additionalProperties'], scope) : true;
   return {
     type: 'object',
-    properties: Object.fromEntries(written.map(([name, value]) => [name, convert(value, scope)])),
+    properties: Object.fromEntries(written.map(([name, value]) => [writable(name), convert(value, scope)])),
     ...(isOpen ? { additionalProperties: hasOthers ? true : extra } : {}),
   };
 }

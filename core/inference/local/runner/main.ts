@@ -4,6 +4,7 @@
  * of its memory goes back.
  */
 import { writeFileSync } from 'node:fs';
+import { kindAndPlace } from '../../../describe-error.ts';
 import { ServiceError } from '../../../errors.ts';
 import { freeGpuBytes, loadEngine, type Engine } from './engine.ts';
 import { damagedModel } from './gguf-header.ts';
@@ -11,6 +12,7 @@ import { ContextTooShort } from '../prompt-size.ts';
 import { createOutbox } from './outbox.ts';
 import {
   encodeFromRunner,
+  RUNNER_SAYS,
   type RunnerFailure,
   type FromRunner,
   type GenerateRequest,
@@ -91,7 +93,7 @@ async function count(id: number, request: GenerateRequest): Promise<void> {
   }
 }
 
-/** Only our own errors have a message that is fit for a client; an engine's may quote paths or the prompt. */
+/** Only our own errors have a message that is fit for a client, or a log; an engine's may quote paths or the prompt. */
 function failureOf(error: unknown): RunnerFailure {
   if (error instanceof ContextTooShort) {
     return { code: 'prompt_too_long', message: error.message, neededTokens: error.neededTokens };
@@ -100,7 +102,7 @@ function failureOf(error: unknown): RunnerFailure {
     const { code, message, field, excess } = error;
     return { code, message, field, excess };
   }
-  process.stderr.write(`${error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error'}\n`);
+  process.stderr.write(`${RUNNER_SAYS} the model engine failed (${kindAndPlace(error)}).\n`);
   return { code: 'engine_failed', message: 'The model engine failed.' };
 }
 

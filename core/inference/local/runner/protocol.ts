@@ -96,6 +96,9 @@ export type FromRunner =
   | { readonly type: 'counted'; readonly id: number; readonly promptTokens: number }
   | { readonly type: 'failed'; readonly id: number; readonly failure: RunnerFailure };
 
+/** What a line on the runner's standard error begins with that is its own. The engine's may quote whatever it was given. */
+export const RUNNER_SAYS = 'postern:';
+
 /**
  * Small things in large numbers: as JSON they cost half of what cloning them does. A prompt, which may be megabytes, goes
  * the other way as it is.

@@ -1,6 +1,7 @@
 /** A runner that misbehaves, as a test double; what the real one does is tested from outside (`e2e/runner`). */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { SERVICE } from '../../../../core/inference/call-owner.ts';
+import { until } from '../../../support/wait.ts';
 import { startRunner, type Runner } from '../../../../core/inference/local/runner-process.ts';
 import type { LoadRequest } from '../../../../core/inference/local/runner/protocol.ts';
 
@@ -82,4 +83,19 @@ test('a start that nobody waits for any more is ended with its reason', async ()
 
 test('a runner that cannot be started is a failure in words, not a wait', async () => {
   await expect(start('no-such-runner.mjs')).rejects.toMatchObject({ code: 'engine_failed' });
+});
+
+test('of what the engine prints only its last words reach the log', async () => {
+  const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  try {
+    await expect(start('talkative-runner.mjs')).rejects.toMatchObject({ code: 'engine_failed' });
+    await until(() => written.mock.calls.length >= 2);
+    const lines = written.mock.calls.map(([line]) => String(line));
+    expect(lines).toEqual([
+      'postern: the model engine failed.\n',
+      expect.stringMatching(/^\/build\/ggml\.c:12: GGML_ASSERT\(n > 0\) failed x{1,500}\n$/),
+    ]);
+  } finally {
+    written.mockRestore();
+  }
 });
