@@ -1,4 +1,5 @@
 /** Rows as aligned columns under their heads. */
+import { printable } from '../core/printable.ts';
 import type { Span, StyledText } from './styled-text.ts';
 
 export type Cell = string | Span;
@@ -10,8 +11,9 @@ const segmenter = new Intl.Segmenter();
 
 /** @returns the heads and the rows, line by line */
 export function table(heads: readonly string[], rows: readonly (readonly Cell[])[]): readonly StyledText[] {
-  const widths = heads.map((head, column) => Math.max(head.length, ...rows.map((cells) => widthOf(cells[column]))));
-  return [heads.map((text): Cell => ({ text, style: 'heading' })), ...rows].map((cells) => lineOf(cells, widths));
+  const lines = [heads.map((text): Cell => ({ text, style: 'heading' })), ...rows.map((cells) => cells.map(shown))];
+  const widths = heads.map((_, column) => Math.max(...lines.map((cells) => widthOf(cells[column]))));
+  return lines.map((cells) => lineOf(cells, widths));
 }
 
 function lineOf(cells: readonly Cell[], widths: readonly number[]): StyledText {
@@ -24,6 +26,11 @@ function lineOf(cells: readonly Cell[], widths: readonly number[]): StyledText {
 
 function textOf(cell: Cell): string {
   return typeof cell === 'string' ? cell : cell.text;
+}
+
+/** Names and values come from files and from other machines. */
+function shown(cell: Cell): Cell {
+  return typeof cell === 'string' ? printable(cell) : { ...cell, text: printable(cell.text) };
 }
 
 function widthOf(cell: Cell = ''): number {

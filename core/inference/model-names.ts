@@ -17,13 +17,13 @@ interface Named {
 /** The tag that every name of Ollama's has, said or not. */
 const DEFAULT_TAG = ':latest';
 
-/** A model by its own id: as it is written, else in any case, with `:latest` or without. */
+/** A model by its own id: as it is written, else in any case, with `:latest` or without; none where two could be meant. */
 export function findById<Model extends Named>(models: ReadonlyMap<string, Model>, id: string): Model | undefined {
   const exact = models.get(id) ?? models.get(otherTag(id));
   if (exact !== undefined) return exact;
   const wanted = withoutTag(id.toLowerCase());
-  for (const [name, model] of models) if (withoutTag(name.toLowerCase()) === wanted) return model;
-  return undefined;
+  const [model, another] = [...models].filter(([name]) => withoutTag(name.toLowerCase()) === wanted);
+  return another === undefined ? model?.[1] : undefined;
 }
 
 function otherTag(id: string): string {

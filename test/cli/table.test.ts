@@ -24,3 +24,8 @@ test('columns are as wide as what stands in them, and no line ends with blanks',
 test('of no rows there are the heads', () => {
   expect(plain(table(['ID', 'STATUS'], []))).toEqual(['ID  STATUS']);
 });
+
+test('what would command a terminal does not', () => {
+  const lines = table(['NAME'], [['\u001b[31mred'], [{ text: 'a\nb', style: 'heading' }]]);
+  expect(JSON.stringify(lines)).not.toMatch(/\\u001b|\\n/);
+});

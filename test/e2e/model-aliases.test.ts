@@ -67,6 +67,7 @@ test('what would never be asked for, or can answer nothing, is no alias', async 
   expect(await alias('foundation', 'foundation')).toMatchObject({ code: 1, stderr: expect.stringContaining('itself') });
   expect(await alias('x', 'nothing')).toMatchObject({ code: 1, stderr: expect.stringContaining('models list') });
   expect(await alias('x')).toMatchObject({ code: 2 });
+  expect(await alias('--', '\u001b[31mred', 'foundation')).toMatchObject({ code: 1 });
   expect(await alias('constructor', '--remove')).toMatchObject({ code: 1 });
 });
 

@@ -10,7 +10,10 @@ const MAX_NAME_LENGTH = 255;
 const MAX_ALIASES = 100;
 const ALIASES_EXPECTED = 'expected names and the models they stand for, such as {"claude-*": "foundation"}';
 
-const aliasText = z.string(ALIASES_EXPECTED).min(1, ALIASES_EXPECTED).max(MAX_NAME_LENGTH, ALIASES_EXPECTED);
+const aliasText = z
+  .string(ALIASES_EXPECTED)
+  .regex(/^[^\p{C}\p{Zl}\p{Zp}]+$/u, ALIASES_EXPECTED)
+  .max(MAX_NAME_LENGTH, ALIASES_EXPECTED);
 
 export const modelSettings = {
   'models.folder': {

@@ -44,7 +44,10 @@ export const ollamaCopy = adminRoute({
   body: ollamaCopySchema,
   async handle({ json }, { catalog, modelFolder }: Needs) {
     const { source, destination } = parseCopyRequest(json());
-    if (!isModelName(destination)) refuseDestination('expected up to 128 letters, digits, ".", "_" or "-"');
+    if (!isModelName(destination))
+      refuseDestination(
+        'expected up to 128 letters, digits, ".", "_" or "-", a letter or digit first, and no name of a part of a model',
+      );
     const taken = (await catalog.list()).some(({ id }) => id.toLowerCase() === destination.toLowerCase());
     if (taken) refuseDestination('a model has this name');
     await modelFolder.copy(await catalog.resolve(source), destination);

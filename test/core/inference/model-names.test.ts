@@ -21,6 +21,12 @@ describe('a model is found by its id', () => {
     expect([findById(both, 'a')?.id, findById(both, 'A')?.id]).toEqual(['a', 'A']);
   });
 
+  test('a name that two of them could be meant by is none', () => {
+    const both = new Map(['MINE', 'mine'].map((id) => [id, { id }]));
+    expect(findById(both, 'Mine')).toBeUndefined();
+    expect(unknownModel('Mine', undefined, both.values())).toContain("Did you mean 'MINE' or 'mine'?");
+  });
+
   test.each(['', ':latest', 'foundatio', 'llama3:70b', 'constructor'])('%j is none', (name) => {
     expect(findById(installed, name)).toBeUndefined();
   });
