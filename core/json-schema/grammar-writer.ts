@@ -2,6 +2,7 @@
 import { NOTHING, either, NEVER, repeatAtLength, rule, sequence, text, type Production } from './grammar.ts';
 import { isOpenObject, typesOf } from './disjoint.ts';
 import { SchemaTooLarge, type Expansion } from './expansion.ts';
+import { anyOfTexts } from './listed-texts.ts';
 import { numeralOf, stringOf, type RuleMaker } from './json-text.ts';
 import { numerals, type NumeralRange } from './numeral.ts';
 import type { All, JsonType, Keywords } from './keywords.ts';
@@ -44,7 +45,10 @@ export class GrammarWriter {
     this.#values.set(key, reference);
     const [first] = told;
     const part = typeof first === 'object' ? first : undefined;
-    be(either(...this.#options.expansion.expand(told).map((keywords) => this.#alternative(keywords, part))));
+    const alternatives = this.#options.expansion.expand(told).map((keywords) => this.#alternative(keywords, part));
+    const texts = alternatives.flatMap((one) => (one.type === 'text' ? [one.text] : []));
+    const others = alternatives.filter(({ type }) => type !== 'text');
+    be(texts.length === 0 ? either(...others) : either(anyOfTexts(texts), ...others));
     return reference;
   }
 
@@ -103,7 +107,7 @@ export class GrammarWriter {
       fitsFormat: strings.fitsFormat,
     };
     const fitting = (keywords.values ?? []).filter((value) => fits(value, { ...keywords, values: undefined }, check));
-    return either(...fitting.map((value) => text(JSON.stringify(value))));
+    return anyOfTexts(fitting.map((value) => JSON.stringify(value)));
   }
 
   #ofType(type: JsonType, keywords: Keywords, part: object | undefined): Production {

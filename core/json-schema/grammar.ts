@@ -159,6 +159,60 @@ function rulesIn(production: Production): readonly string[] {
   }
 }
 
+/**
+ * How many ways are open at once where most are: what the engine looks at for each token that it may write next.
+ * @returns the largest number of any place in the grammar
+ */
+export function countOpenWays(grammar: Grammar): number {
+  const known = new Map<string, Ways>();
+  let most = 0;
+  const waysOf = (production: Production): Ways => {
+    const ways = countWays(production, waysOfRule, waysOf);
+    most = Math.max(most, ways.count);
+    return ways;
+  };
+  function waysOfRule(name: string): Ways {
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    // A rule that begins with itself adds nothing.
+    known.set(name, { count: 0, isEmpty: false });
+    const ways = waysOf(grammar.get(name) ?? NEVER);
+    known.set(name, ways);
+    return ways;
+  }
+  for (const name of grammar.keys()) waysOfRule(name);
+  return most;
+}
+
+interface Ways {
+  readonly count: number;
+  /** Nothing may be written at all: what comes next is open, too. */
+  readonly isEmpty: boolean;
+}
+
+function countWays(production: Production, ofRule: (name: string) => Ways, of: (part: Production) => Ways): Ways {
+  switch (production.type) {
+    case 'text':
+      return { count: 1, isEmpty: production.text === '' };
+    case 'set':
+      return { count: 1, isEmpty: false };
+    case 'rule':
+      return ofRule(production.name);
+    case 'repeat':
+      return { count: of(production.of).count, isEmpty: production.min === 0 || of(production.of).isEmpty };
+    case 'either': {
+      const all = production.of.map(of);
+      return { count: all.reduce((sum, { count }) => sum + count, 0), isEmpty: all.some(({ isEmpty }) => isEmpty) };
+    }
+    case 'sequence': {
+      const all = production.of.map(of);
+      const end = all.findIndex(({ isEmpty }) => !isEmpty);
+      const open = end < 0 ? all : all.slice(0, end + 1);
+      return { count: open.reduce((sum, { count }) => sum + count, 0), isEmpty: end < 0 };
+    }
+  }
+}
+
 /** In GBNF, the root first. */
 export function printGrammar(grammar: Grammar): string {
   return [...grammar].map(([name, production]) => `${name} ::= ${print(production, false)}\n`).join('');

@@ -6,7 +6,7 @@
  * of prefix items is written whole. Numbers are finite, and white space is bounded.
  */
 import { JSON_RULES } from './json-text.ts';
-import { either, pruned, printGrammar, type Production } from './grammar.ts';
+import { countOpenWays, either, pruned, printGrammar, type Production } from './grammar.ts';
 import { Expansion, SchemaTooLarge } from './expansion.ts';
 import { createReferences, type Schema } from './references.ts';
 import { createStringRules } from './string-rules.ts';
@@ -29,6 +29,9 @@ export type SchemaGrammar =
 
 /** Characters of GBNF. The engine reads all of it again for each answer. */
 const MAX_GRAMMAR_LENGTH = 1_000_000;
+
+/** Each token takes the engine about 10 ms where so many are open, and four times as much for twice as many. */
+const MAX_OPEN_WAYS = 400;
 
 /** States, moves and the like that are made on the way: some tenths of a second. */
 const MAX_STEPS = 200_000;
@@ -64,6 +67,7 @@ function written(schema: Schema): SchemaGrammar {
   const root = writer.value([schema]);
   const grammar = pruned(new Map([['root', either(root)], ...Object.entries(JSON_RULES), ...writer.rules]));
   if (grammar === undefined) return { isPossible: false, reason: 'nothing-fits' };
+  if (countOpenWays(grammar) > MAX_OPEN_WAYS) throw new SchemaTooLarge();
   const gbnf = printGrammar(grammar);
   if (gbnf.length > MAX_GRAMMAR_LENGTH) throw new SchemaTooLarge();
   return { isPossible: true, gbnf, grammar, gaps: [...gaps] };

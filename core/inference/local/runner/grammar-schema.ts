@@ -58,15 +58,21 @@ function convert(schema: unknown, scope: Scope): GbnfJsonSchema {
   if (isScalar(schema['const'])) return { const: writable(schema['const']) };
   if (Array.isArray(schema['enum'])) return convertEnum(schema['enum']);
   const alternatives = schema['anyOf'] ?? schema['oneOf'];
-  if (Array.isArray(alternatives)) return { oneOf: oneAtLeast(alternatives).map((one) => convert(one, inner)) };
+  if (Array.isArray(alternatives)) {
+    const choices = oneAtLeast(alternatives).map((one) => convert(one, inner));
+    return choices.length > MAX_CHOICES ? ANY : { oneOf: choices };
+  }
   if (Array.isArray(schema['allOf'])) return convert(mergeAll(schema, schema['allOf'], scope.root), inner);
   return convertTyped(schema, inner);
 }
 
+/** The engine looks at each of them at every token: some hundreds cost it milliseconds, some thousands seconds. */
+const MAX_CHOICES = 250;
+
 /** Objects and lists among the values can't be said. */
 function convertEnum(values: readonly unknown[]): GbnfJsonSchema {
   const scalars = oneAtLeast(values).filter(isScalar);
-  return scalars.length === 0 ? ANY : { enum: scalars.map(writable) };
+  return scalars.length === 0 || scalars.length > MAX_CHOICES ? ANY : { enum: scalars.map(writable) };
 }
 
 /** @throws {ServiceError} `invalid_request`: no value fits a choice of none */
