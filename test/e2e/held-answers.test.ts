@@ -188,7 +188,7 @@ describe('a response format', () => {
     }
   });
 
-  test('that can not be kept is refused where its client is strict', async () => {
+  test('that cannot be kept is refused where its client is strict', async () => {
     const schema = { type: 'object', properties: { tags: { type: 'array', uniqueItems: true } } };
     const refused = await post<ChatBody>(CHAT, { ...ask('Hello'), ...format(schema) });
     expect(refused).toMatchObject({ status: 400, body: { error: { param: 'response_format' } } });
@@ -199,7 +199,7 @@ describe('a response format', () => {
   });
 
   test.each([false, true])(
-    'that can not be kept is named where its client is not strict (stream: %s)',
+    'that cannot be kept is named where its client is not strict (stream: %s)',
     async (stream) => {
       const schema = { type: 'object', properties: { tags: { type: 'array', uniqueItems: true, maxItems: 2 } } };
       const asked: readonly (readonly [string, object])[] = [
