@@ -103,7 +103,7 @@ test.runIf(has(terminals))('what a file calls itself cannot command the terminal
     ggufModel(4000, { 'general.license': 'mit\u001b]0;x\u0007' }),
   );
   const { screen } = await typed('', 'list');
-  expect(screen).toContain('evil?[2J?2J');
+  expect(screen).toContain('evil\ufffd[2J\ufffd2J');
   const shown = (await typed('', 'show', "'evil\u001b[2J\u009b2J'")).screen;
   expect(shown).toContain('mit?]0;x?');
   // The heads are bold, and nothing else commands anything.

@@ -96,7 +96,8 @@ describe('a response that is made in the background', () => {
     for await (const event of stream) {
       types.push(event.type);
       if (event.type === 'response.created') id = event.response.id;
-      if (types.filter((type) => type === 'response.output_text.delta').length === 3) {
+      const isText = event.type === 'response.output_text.delta';
+      if (isText && types.filter((type) => type === event.type).length === 3) {
         expect(await openai.responses.retrieve(id)).toMatchObject({ status: 'in_progress' });
         expect(await openai.responses.cancel(id)).toMatchObject({ id, status: 'cancelled', error: null });
       }
