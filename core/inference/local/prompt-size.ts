@@ -18,9 +18,12 @@ export function refuseEndlessPrompt({ input, tools, responseFormat }: GenerateRe
 
 /** About how many tokens a request's texts are: fewer than that, of most languages. */
 export function estimateTokens({ input, tools }: GenerateRequest, most: number): number {
-  const length = textLength([input, tools], most * CHARACTERS_PER_TOKEN);
+  const length = textLength([input, tools], most * CHARACTERS_PER_TOKEN, MAX_ESTIMATED_VALUES);
   return length === undefined ? most : Math.ceil(length / CHARACTERS_PER_TOKEN);
 }
+
+/** A request of more values is estimated by the first of them: looking at all would hold up others. */
+const MAX_ESTIMATED_VALUES = 10_000;
 
 /** English has four to five, source code three. */
 const CHARACTERS_PER_TOKEN = 3;
@@ -54,11 +57,11 @@ export class ContextTooShort extends Error {
   }
 }
 
-/** The characters of all strings in a value. @returns undefined where they are more than `most` */
-function textLength(value: unknown, most: number): number | undefined {
+/** The characters of all strings in a value, or in so many of its values. @returns undefined where they are more than `most` */
+function textLength(value: unknown, most: number, values = Infinity): number | undefined {
   let length = 0;
   const waiting: unknown[] = [value];
-  while (waiting.length > 0) {
+  for (let seen = 0; waiting.length > 0 && seen < values; seen += 1) {
     const next = waiting.pop();
     if (typeof next === 'string') length += next.length;
     else if (typeof next === 'object' && next !== null) for (const one of Object.values(next)) waiting.push(one);
