@@ -18,11 +18,12 @@ export function refuseEndlessPrompt({ input, tools, responseFormat }: GenerateRe
 
 /** About how many tokens a request's texts are: fewer than that, of most languages. */
 export function estimateTokens({ input, tools }: GenerateRequest, most: number): number {
-  const length = textLength([input, tools], most * CHARACTERS_PER_TOKEN, MAX_ESTIMATED_VALUES);
+  // Looked at from the end: the conversation before the tools.
+  const length = textLength([tools, input], most * CHARACTERS_PER_TOKEN, MAX_ESTIMATED_VALUES);
   return length === undefined ? most : Math.ceil(length / CHARACTERS_PER_TOKEN);
 }
 
-/** A request of more values is estimated by the first of them: looking at all would hold up others. */
+/** A request of more values is estimated by so many of them: looking at all would hold up other callers. */
 const MAX_ESTIMATED_VALUES = 10_000;
 
 /** English has four to five, source code three. */
